@@ -168,6 +168,11 @@ struct operand {
     void *to; /* in device memory */
 };
 
+static bool is_staged(const struct queue *queue, const char *from)
+{
+    return from >= (char *)queue->staging && from < (char *)queue->staging + queue->bytes;
+}
+
 /* Starts their copy, if the device has memory of its own. */
 static allfold_status upload(const struct pieces *p, struct lane *lane, const struct operand *operand, const void **x, struct error *error)
 {
@@ -179,7 +184,7 @@ static allfold_status upload(const struct pieces *p, struct lane *lane, const st
     if (!device->backend->own_memory || bytes == 0)
         return ALLFOLD_OK;
     phase_enter(p->ctx->comm.progress, PHASE_UPLOAD);
-    const bool staged = from >= (char *)queue->staging && from < (char *)queue->staging + queue->bytes;
+    const bool staged = is_staged(queue, from);
     const bool pinned = !staged && operand->in_memory && is_pinned(device, from, bytes, error);
     if (!staged && !pinned)
         from = memcpy(lane_host(lane, operand->at), from, bytes);
@@ -225,6 +230,28 @@ static allfold_status read_first(const struct pieces *p, struct worker *worker, 
     return backend->generate(lane->queue, draw, (struct range){lane->part.l, lane->part.length}, to, error);
 }
 
+/* Starts one copy of both operands, because copies cost the link some microseconds each. False: they have not both been read to the staging buffer,
+   or do not both go to the queue's. */
+static bool upload_both(const struct pieces *p, struct lane *lane, struct error *error)
+{
+    struct queue *const queue = lane->queue;
+    const struct backend *const backend = queue->device->backend;
+    const size_t bytes = allfold_type_bytes(p->array->type);
+    if (!backend->own_memory || lane->count == 0 || !is_staged(queue, lane->host) || !is_staged(queue, lane->second)
+        || first_place(p, lane) != queue->buffer)
+        return false;
+    const int64_t apart = lane->second - lane->host;
+    if (apart < (int64_t)(lane->count * bytes) || apart % (int64_t)bytes != 0)
+        return false;
+    const struct strided_copy copy = {.from = lane->host, .to = queue->buffer, .bytes = bytes, .dimensions = 2, .extent = {2, lane->count},
+                                      .from_step = {apart / (int64_t)bytes, 1}, .to_step = {(int64_t)(p->second_at / bytes), 1}};
+    phase_enter(p->ctx->comm.progress, PHASE_UPLOAD);
+    lane->x = queue->buffer;
+    lane->y = lane_device(lane, p->second_at);
+    backend->copy_strided(queue, &copy, error);
+    return true;
+}
+
 /* Reads what the device has not, and brings it there. */
 static allfold_status load_operands(const struct pieces *p, struct worker *worker, struct lane *lane, struct error *error)
 {
@@ -237,6 +264,8 @@ static allfold_status load_operands(const struct pieces *p, struct worker *worke
         return error->status;
     if (p->rule != NULL && second && lane->x == NULL)
         missing_join(p, lane, &piece);
+    if (second && lane->x == NULL && upload_both(p, lane, error))
+        return error->status;
     if (lane->x == NULL)
         upload(p, lane, &(struct operand){in_memory, lane->host, 0, first_place(p, lane)}, &lane->x, error);
     if (second)

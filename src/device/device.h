@@ -107,7 +107,7 @@ struct backend {
     /* Between device memory and staging or pinned host memory, which stays as it is until wait; nothing to do where that is the same. At
        most the queue's bytes. */
     allfold_status (*copy)(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error);
-    /* Copies elements in device memory, with any strides. NULL: device memory is the host's. */
+    /* Copies elements in device memory, or of the queue's staging buffer to it, with any strides. NULL: device memory is the host's. */
     allfold_status (*copy_strided)(struct queue *queue, const struct strided_copy *copy, struct error *error);
     /* Makes elements of a generator, of that range of indices (base/draw.h), in device memory. NULL: device memory is the host's,
        for which elements are read like any other source's. */

@@ -41,9 +41,8 @@ allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work,
     struct axis_work own = *work;
     struct axis_finish finish;
     cudaError_t code = cudaSuccess;
-    if (cuda_use(cuda, error) != ALLFOLD_OK)
+    if (cuda_ready(queue, error) != ALLFOLD_OK)
         return error->status;
-    folding->last = QUEUE_OTHER;
     if (work->finish != NULL && results <= TOLD_MOST) {
         finish = *work->finish;
         own.finish = &finish;
@@ -63,9 +62,8 @@ allfold_status cuda_normalise(struct queue *queue, const struct softmax_axis_wor
     const struct softmax_work row = {work->x, work->y, work->x_type, work->y_type, work->box.length, work->logarithm, work->level, false};
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const working = (struct cuda_queue *)queue;
-    if (cuda_use(cuda, error) != ALLFOLD_OK)
+    if (cuda_ready(queue, error) != ALLFOLD_OK)
         return error->status;
-    working->last = QUEUE_OTHER;
     const int code = place == PLACE_HOST ? softmax_launch(&row, constants, cuda->multiprocessors, working->stream)
                                          : axis_normalise_launch(work, constants, cuda->multiprocessors, working->stream);
     return cuda_check(cuda, (cudaError_t)code, error, "launching the softmax kernel from %s to %s", allfold_type_name(work->x_type),
@@ -76,9 +74,8 @@ allfold_status cuda_gradient_axis(struct queue *queue, const struct gradient_wor
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const working = (struct cuda_queue *)queue;
-    if (cuda_use(cuda, error) != ALLFOLD_OK)
+    if (cuda_ready(queue, error) != ALLFOLD_OK)
         return error->status;
-    working->last = QUEUE_OTHER;
     return cuda_check(cuda, (cudaError_t)gradient_launch(work, cuda->multiprocessors, working->stream), error,
                       "launching the gradient's kernels along an axis of %s", allfold_type_name(work->softmax.x_type));
 }
@@ -89,10 +86,9 @@ bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work
     struct cuda_queue *const working = (struct cuda_queue *)queue;
     const struct row_softmax_call call = {&working->space, cuda->capacity, *work};
     bool launched = false;
-    if (cuda_use(cuda, error) != ALLFOLD_OK)
+    if (cuda_ready(queue, error) != ALLFOLD_OK)
         return true;
     const int code = row_softmax_launch(&call, working->stream, &launched);
-    working->last = QUEUE_OTHER;
     return cuda_check(cuda, (cudaError_t)code, error, "launching the softmax kernel for rows of %s", allfold_type_name(work->x_type))
                != ALLFOLD_OK
            || launched;

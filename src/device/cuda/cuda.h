@@ -51,7 +51,8 @@ struct cuda_queue {
     cudaStream_t own;
     cudaStream_t stream;          /* where work goes: own, or the caller's, from enter to wait or softmax's end */
     cudaEvent_t followed;         /* what the caller's stream held when follow was called */
-    cudaStream_t uploads;         /* of all queues that were opened together: a copy that follows another in one stream begins sooner */
+    cudaStream_t uploads, folds;  /* of all queues that were opened together: a copy that follows another in one stream begins sooner, the more so if
+                                     kernels that wait for copies are in one, too */
     cudaEvent_t uploaded;
     struct fold_space space;
     struct fold_mailbox *mailbox; /* space.mailbox, as the host sees it */
@@ -72,6 +73,9 @@ static inline struct cuda_device *cuda_of(const struct queue *queue) { return (s
 __attribute__((format(printf, 4, 5))) allfold_status cuda_check(const struct cuda_device *cuda, cudaError_t code,
                                                                 struct error *error, const char *format, ...);
 allfold_status cuda_use(const struct cuda_device *cuda, struct error *error);
+
+/* The same before work of a queue in its stream, which then waits for uploads. */
+allfold_status cuda_ready(struct queue *queue, struct error *error);
 
 /* The backend's functions on queues (queue.c) and softmax (softmax.c): see device.h. */
 allfold_status cuda_queues_open(struct device *device, size_t bytes, int count, struct queue **queues, struct error *error);

@@ -134,7 +134,6 @@ static allfold_status start(struct cuda_queue *queue, struct cuda_many_launch *l
     many->device_used += (device_bytes(launch) + 255) / 256 * 256;
     many->host_used = many->host_used < many->host_bytes ? many->host_used : many->host_bytes;
     many->device_used = many->device_used < many->device_bytes ? many->device_used : many->device_bytes;
-    queue->last = QUEUE_OTHER;
     if (cuda_check(cuda, cudaMemcpyAsync(device, launch->host, launch->tables, cudaMemcpyHostToDevice, queue->stream), error,
                    "cudaMemcpyAsync of %zu bytes to the device", launch->tables) == ALLFOLD_OK
         && cuda_check(cuda, (cudaError_t)many_launch(&launch->work, queue->stream), error, "launching the kernels that fold %u arrays of %s",
@@ -160,7 +159,7 @@ static allfold_status fold_kind(struct cuda_queue *queue, const struct fold_item
 allfold_status cuda_fold_many(struct queue *queue, const struct fold_item *items, uint64_t count, bool last, struct error *error)
 {
     uint32_t seen = 0; /* bit t: type t */
-    if (cuda_use(cuda_of(queue), error) != ALLFOLD_OK)
+    if (cuda_ready(queue, error) != ALLFOLD_OK)
         return error->status;
     for (uint64_t i = 0; i < count && error->status == ALLFOLD_OK; i++) {
         const struct work *const work = &items[i].work;

@@ -5,9 +5,8 @@ allfold_status cuda_order(struct queue *queue, const struct order_work *work, st
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const working = (struct cuda_queue *)queue;
-    if (cuda_use(cuda, error) != ALLFOLD_OK)
+    if (cuda_ready(queue, error) != ALLFOLD_OK)
         return error->status;
-    working->last = QUEUE_OTHER;
     if (work->clear > 0 && cuda_check(cuda, cudaMemsetAsync(work->counts, 0, work->clear, working->stream), error, "cudaMemsetAsync") != ALLFOLD_OK)
         return error->status;
     uint64_t *answer = NULL;

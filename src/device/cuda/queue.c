@@ -30,6 +30,8 @@ void cuda_queue_close(struct queue *queue)
     }
     if (closed->shared_device != NULL && closed->uploads != NULL)
         cudaStreamDestroy(closed->uploads);
+    if (closed->shared_device != NULL && closed->folds != NULL)
+        cudaStreamDestroy(closed->folds);
     cudaFree(closed->shared_device);
     cudaFreeHost(closed->many.host);
     cudaFree(closed->many.device);
@@ -77,7 +79,7 @@ static bool pin_much(struct cuda_queue *owner, size_t bytes)
     return false;
 }
 
-/* Host memory and device memory of all queues, one allocation each, and the stream of their uploads, of which the first queue becomes the owner. */
+/* Host memory and device memory of all queues, one allocation each, and the streams of their uploads and folds, of which the first queue becomes the owner. */
 static allfold_status allocate_shared(struct cuda_queue *owner, const struct shares *each, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(&owner->queue);
@@ -87,7 +89,9 @@ static allfold_status allocate_shared(struct cuda_queue *owner, const struct sha
                        "cudaHostAlloc of %zu staging buffers, %zu bytes", each->count, host) != ALLFOLD_OK)
         || cuda_check(cuda, cudaMalloc(&owner->shared_device, device), error, "cudaMalloc of %zu buffers, %zu bytes", each->count, device)
                != ALLFOLD_OK
-        || cuda_check(cuda, cudaStreamCreateWithFlags(&owner->uploads, cudaStreamNonBlocking), error, "cudaStreamCreate") != ALLFOLD_OK
+        || (each->staging > 0
+            && (cuda_check(cuda, cudaStreamCreateWithFlags(&owner->uploads, cudaStreamNonBlocking), error, "cudaStreamCreate") != ALLFOLD_OK
+                || cuda_check(cuda, cudaStreamCreateWithFlags(&owner->folds, cudaStreamNonBlocking), error, "cudaStreamCreate") != ALLFOLD_OK))
         || cuda_check(cuda, cudaMemsetAsync(owner->shared_device, 0, each->count * each->scratch, owner->own), error,
                       "cudaMemsetAsync") != ALLFOLD_OK
         || cuda_check(cuda, cudaStreamSynchronize(owner->own), error, "cudaMemsetAsync") != ALLFOLD_OK)
@@ -104,6 +108,7 @@ static allfold_status take_share(struct cuda_queue *queue, const struct cuda_que
     char *const host = owner->shared_host, *const device = owner->shared_device;
     queue->mailbox = (struct fold_mailbox *)(host + i * each->mailbox);
     queue->uploads = owner->uploads;
+    queue->folds = owner->folds;
     queue->space.multiprocessors = cuda->multiprocessors;
     queue->space.scratch = device + i * each->scratch;
     queue->queue.staging = each->staging > 0 ? host + each->count * each->mailbox + i * each->staging : NULL;
@@ -173,39 +178,63 @@ allfold_status cuda_follow(struct queue *queue, void *stream, struct error *erro
     if (cuda_use(cuda, error) != ALLFOLD_OK
         || cuda_check(cuda, cudaEventRecord(follower->followed, leader), error, "cudaEventRecord in the caller's stream")
                != ALLFOLD_OK
-        || cuda_check(cuda, cudaStreamWaitEvent(follower->stream, follower->followed, 0), error, "cudaStreamWaitEvent")
-               != ALLFOLD_OK)
+        || cuda_check(cuda, cudaStreamWaitEvent(follower->stream, follower->followed, 0), error, "cudaStreamWaitEvent") != ALLFOLD_OK
+        || follower->folds == NULL)
         return error->status;
-    return ALLFOLD_OK;
+    return cuda_check(cuda, cudaStreamWaitEvent(follower->folds, follower->followed, 0), error, "cudaStreamWaitEvent");
+}
+
+/* Whether a copy goes through the stream of uploads: nothing but others like it may have been started since the last wait. */
+static bool is_upload(const struct cuda_queue *queue, const void *from)
+{
+    const char *const staging = queue->queue.staging;
+    return queue->last <= QUEUE_UPLOADS && (const char *)from >= staging && (const char *)from < staging + queue->queue.bytes;
+}
+
+allfold_status cuda_ready(struct queue *queue, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_queue *const ready = (struct cuda_queue *)queue;
+    if (cuda_use(cuda, error) == ALLFOLD_OK && ready->last == QUEUE_UPLOADS)
+        cuda_check(cuda, cudaStreamWaitEvent(ready->stream, ready->uploaded, 0), error, "cudaStreamWaitEvent");
+    ready->last = QUEUE_OTHER;
+    return error->status;
+}
+
+static allfold_status copied(struct cuda_queue *queue, bool uploads, cudaError_t code, size_t bytes, struct error *error)
+{
+    const struct cuda_device *const cuda = cuda_of(&queue->queue);
+    queue->last = uploads ? QUEUE_UPLOADS : QUEUE_OTHER;
+    if (cuda_check(cuda, code, error, "cudaMemcpyAsync of %zu bytes", bytes) == ALLFOLD_OK && uploads)
+        cuda_check(cuda, cudaEventRecord(queue->uploaded, queue->uploads), error, "cudaEventRecord");
+    return error->status;
 }
 
 allfold_status cuda_copy(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error)
 {
-    const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const copying = (struct cuda_queue *)queue;
     if (bytes > queue->bytes)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "a copy of %zu bytes through a queue of %zu", bytes, queue->bytes);
-    if (bytes == 0 || cuda_use(cuda, error) != ALLFOLD_OK)
+    const bool uploads = is_upload(copying, from);
+    if (bytes == 0 || (uploads ? cuda_use(cuda_of(queue), error) : cuda_ready(queue, error)) != ALLFOLD_OK)
         return error->status;
-    const bool uploads = copying->last <= QUEUE_UPLOADS && (const char *)from >= (const char *)queue->staging
-                         && (const char *)from < (const char *)queue->staging + queue->bytes;
-    copying->last = uploads ? QUEUE_UPLOADS : QUEUE_OTHER;
-    if (cuda_check(cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, uploads ? copying->uploads : copying->stream), error,
-                   "cudaMemcpyAsync of %zu bytes", bytes) != ALLFOLD_OK
-        || !uploads)
-        return error->status;
-    if (cuda_check(cuda, cudaEventRecord(copying->uploaded, copying->uploads), error, "cudaEventRecord") == ALLFOLD_OK)
-        cuda_check(cuda, cudaStreamWaitEvent(copying->stream, copying->uploaded, 0), error, "cudaStreamWaitEvent");
-    return error->status;
+    return copied(copying, uploads, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, uploads ? copying->uploads : copying->stream), bytes, error);
 }
 
 allfold_status cuda_copy_strided(struct queue *queue, const struct strided_copy *copy, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const copying = (struct cuda_queue *)queue;
-    if (cuda_use(cuda, error) != ALLFOLD_OK)
+    const bool two = copy->dimensions == 2 && copy->from_step[1] == 1 && copy->to_step[1] == 1 && copy->from_step[0] > 0 && copy->to_step[0] > 0;
+    if (two && is_upload(copying, copy->from) && cuda_use(cuda, error) == ALLFOLD_OK) {
+        const size_t bytes = (size_t)copy->extent[1] * copy->bytes, rows = (size_t)copy->extent[0];
+        return copied(copying, true,
+                      cudaMemcpy2DAsync(copy->to, (size_t)copy->to_step[0] * copy->bytes, copy->from, (size_t)copy->from_step[0] * copy->bytes, bytes, rows,
+                                        cudaMemcpyDefault, copying->uploads),
+                      rows * bytes, error);
+    }
+    if (cuda_ready(queue, error) != ALLFOLD_OK)
         return error->status;
-    copying->last = QUEUE_OTHER;
     return cuda_check(cuda, (cudaError_t)strided_launch(copy, cuda->multiprocessors, copying->stream), error,
                       "launching the kernel that copies elements that lie apart");
 }
@@ -214,9 +243,8 @@ allfold_status cuda_generate(struct queue *queue, const struct draw *draw, struc
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const generating = (struct cuda_queue *)queue;
-    if (cuda_use(cuda, error) != ALLFOLD_OK)
+    if (cuda_ready(queue, error) != ALLFOLD_OK)
         return error->status;
-    generating->last = QUEUE_OTHER;
     return cuda_check(cuda, (cudaError_t)generate_launch(draw, range, to, cuda->multiprocessors, generating->stream), error,
                       "launching the kernel that generates elements");
 }
@@ -225,7 +253,9 @@ allfold_status cuda_fold(struct queue *queue, const struct work *work, struct er
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const folding = (struct cuda_queue *)queue;
-    if (cuda_use(cuda, error) != ALLFOLD_OK)
+    if (folding->last == QUEUE_UPLOADS && folding->stream == folding->own)
+        folding->stream = folding->folds;
+    if (cuda_ready(queue, error) != ALLFOLD_OK)
         return error->status;
     const int code = fold_launch(work, &folding->space, folding->stream);
     folding->awaited = code == cudaSuccess ? monoid_bytes(work->monoid, work->type) : 0;
@@ -301,7 +331,7 @@ allfold_status cuda_wait(struct queue *queue, struct error *error)
         cancel_softmax(waiting);
     if (waiting->awaited > 0 && waiting->last == QUEUE_MESSAGE)
         cuda_watch(waiting, cuda_take_partial, error);
-    else if (waiting->last != QUEUE_NOTHING && cuda_use(cuda, error) == ALLFOLD_OK)
+    else if (waiting->last != QUEUE_NOTHING && cuda_ready(queue, error) == ALLFOLD_OK)
         cuda_check(cuda, cudaStreamSynchronize(waiting->stream), error, "cudaStreamSynchronize");
     waiting->last = QUEUE_NOTHING;
     waiting->awaited = 0;

@@ -17,8 +17,7 @@ allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work
     const bool on_device = single_rank && !work->logarithm;
     const struct softmax_call call = {&begins->space, cuda->capacity, cuda->launches_overlap, on_device, *work};
     bool launched = false;
-    begins->last = QUEUE_OTHER; /* for wait, if not all is launched */
-    if (cuda_use(cuda, error) != ALLFOLD_OK
+    if (cuda_ready(queue, error) != ALLFOLD_OK
         || cuda_check(cuda, (cudaError_t)softmax_launch_whole(&call, begins->stream, &launched), error,
                       "launching the softmax kernel for %s", allfold_type_name(work->x_type))
                != ALLFOLD_OK

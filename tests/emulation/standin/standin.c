@@ -126,7 +126,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 {
     if (number_of(device) < 0)
         return cudaErrorInvalidDevice;
-    *value = attribute == cudaDevAttrMultiProcessorCount ? 4 : attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+    switch (attribute) {
+    case cudaDevAttrMultiProcessorCount: *value = 4; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = 9; break;
+    case cudaDevAttrHostRegisterSupported:
+    case cudaDevAttrCanUseHostPointerForRegisteredMem: *value = 1; break;
+    default: *value = 0; break;
+    }
     return cudaSuccess;
 }
 
@@ -254,6 +260,16 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     (void)kind;
     (void)stream;
     memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t bytes, size_t rows, enum cudaMemcpyKind kind,
+                              cudaStream_t stream)
+{
+    if (bytes > to_pitch || bytes > from_pitch)
+        return cudaErrorInvalidValue;
+    for (size_t row = 0; row < rows; row++)
+        cudaMemcpyAsync((char *)to + row * to_pitch, (const char *)from + row * from_pitch, bytes, kind, stream);
     return cudaSuccess;
 }
 
