@@ -55,6 +55,7 @@ int order_launch(const struct order_work *work, uint64_t *answer, const struct f
     case ORDER_BRACKETS: return order_brackets_launch(work, &end, multiprocessors, stream);
     case ORDER_TABLE: return order_table_launch(work, &end, multiprocessors, shared_bytes, stream);
     case ORDER_DIGITS: return order_digits_launch(work, &end, multiprocessors, stream);
+    case ORDER_SEARCH: return order_search_launch(work, &end, multiprocessors, stream);
     case ORDER_EVEN: return order_even_launch(work, &end, multiprocessors, shared_bytes, stream);
     case ORDER_TIES:
     case ORDER_SAMPLE: break;

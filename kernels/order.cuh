@@ -15,6 +15,14 @@ static __device__ __forceinline__ void add_count(uint64_t *count, uint64_t more)
     if (more != 0)
         atomicAdd((device_count *)count, (device_count)more);
 }
+static __device__ __forceinline__ void add_count(uint32_t *count, uint32_t more)
+{
+    if (more != 0)
+        atomicAdd(count, more);
+}
+
+/* A number in memory, to which other blocks may add now. */
+template <class Count> static __device__ __forceinline__ Count count_now(const Count *count) { return *(const volatile Count *)count; }
 
 /* The key functions by type. */
 #define DEFINE(bytes, bits, type, signed_type)                                                                    \
@@ -161,9 +169,9 @@ struct order_end {
     uint32_t launch_id;
 };
 
-/* Called by all threads of all blocks when what the block has counted, and else written, is in memory. The last block writes the counters to the host's
-   memory, and leaves 0. */
-static __device__ __forceinline__ void end_pass(const struct order_end &end, uint64_t *counts)
+/* Called by all threads of all blocks when what the block has counted, and else written, is in memory. The last block calls write(), by which the host's
+   memory gets the answer, and tells the host. */
+template <class Write> static __device__ __forceinline__ void end_pass(const struct order_end &end, uint64_t *counts, Write write)
 {
     __shared__ bool is_last;
     struct {
@@ -179,15 +187,23 @@ static __device__ __forceinline__ void end_pass(const struct order_end &end, uin
     if (!is_last)
         return;
     __threadfence();
-#pragma unroll 4
-    for (uint32_t i = threadIdx.x; i < end.count; i += blockDim.x) {
-        end.answer[i] = __ldcg((const device_count *)&counts[i]);
-        counts[i] = 0;
-    }
+    write();
     __threadfence_system();
     __syncthreads();
     if (threadIdx.x == 0)
         message_send(end.mailbox->partial.words, done, end.launch_id);
+}
+
+/* The answer is the counters, which then are 0. */
+static __device__ __forceinline__ void end_pass(const struct order_end &end, uint64_t *counts)
+{
+    end_pass(end, counts, [&]() {
+#pragma unroll 4
+        for (uint32_t i = threadIdx.x; i < end.count; i += blockDim.x) {
+            end.answer[i] = count_now(&counts[i]);
+            counts[i] = 0;
+        }
+    });
 }
 
 static inline uint64_t blocks_for(uint64_t vectors, int threads, int loads, uint64_t most)
@@ -199,5 +215,6 @@ static inline uint64_t blocks_for(uint64_t vectors, int threads, int loads, uint
 /* The passes that have files of their own. shared_bytes: what a block may have of shared memory. */
 cudaError_t order_brackets_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream);
 cudaError_t order_digits_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream);
+cudaError_t order_search_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream);
 cudaError_t order_table_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream);
 cudaError_t order_even_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream);

@@ -13,8 +13,8 @@
 
 constexpr int BRACKET_WARPS = ORDER_SHAPE.threads / 32;
 constexpr int BRACKET_CELLS = 1 << 13;
-constexpr uint32_t CELL_IS_MIXED = 255;
 constexpr int BRACKET_STEPS = 6;
+constexpr uint32_t CELL_IS_MIXED = 1 << BRACKET_STEPS;
 static_assert(ORDER_BRACKETS_MOST < 1 << BRACKET_STEPS, "brackets are found in as many steps, and are less than a cell's byte holds");
 
 /* What brings values to what lies between 0 and 1. Of one bracket, which may be open at an end, at * (sum - at) + product > 0 if `at` is inside. */
@@ -77,7 +77,8 @@ template <class Key> struct several_brackets {
     uint16_t first_cells[1 << BRACKET_STEPS], last_cells[1 << BRACKET_STEPS];
     uint8_t cells[BRACKET_CELLS];                                        /* how many brackets begin before it, if it has no key of one */
     uint32_t inside[1 << BRACKET_STEPS][ORDER_COUNTS];
-    uint32_t from[1 << BRACKET_STEPS][32]; /* elements for which so many brackets begin before; each lane of a warp has its own */
+    uint32_t from[CELL_IS_MIXED + 1][32]; /* elements for which so many brackets begin before; each lane of a warp has its own. What is counted of mixed cells
+                                             tells nothing */
 };
 
 /* How many brackets begin at the key or before. */
@@ -292,7 +293,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
                 nans += there(e) && key_of(x[e], pass.map) > pass.last_number;
             if constexpr (several) {
                 may_be_inside = befores[e % shape::ahead] == CELL_IS_MIXED;
-                if (there(e) && !may_be_inside)
+                if (there(e)) /* no branch of mixed cells, in which lanes would part */
                     add_shared(counters + befores[e % shape::ahead] * (uint32_t)sizeof table.from[0], 1u);
             } else if constexpr (by_value) {
                 const float at = bounded(f32_from_bits(x[e]), pass.map_f32.scale, pass.map_f32.offset);

@@ -2,87 +2,307 @@
 
      each thread, for its elements: the key; the range that has it, by bisection; the key's digit in that range
          counters[digit] += 1, in shared memory, where each counter has copies
-     each block: adds the sum of each counter's copies to the caller's counter */
+     each block: adds the sum of each counter's copies to the caller's counter
+
+   A search does this in rounds, while targets are open, by blocks that wait for each other:
+
+     all blocks alike: the ranges of the open targets, cut into digits
+     each block: counts, as above, to the round's counters, and waits until all blocks have
+     all blocks alike: the sums of the counters; from them a thread for each target its digit
+     all blocks: set the counters of the round before to 0, which the round after the next one has */
 #include "kernels/order.cuh"
 
-constexpr int DIGITS_THREADS = 512, DIGITS_BLOCKS = 3, DIGITS_LOADS = 1, DIGITS_STEPS = 6;
+constexpr int DIGITS_THREADS = 512, DIGITS_BLOCKS = 3, DIGITS_LOADS = 1, SEARCH_BLOCKS = 1, DIGITS_STEPS = 6;
 constexpr uint32_t DIGITS_COUNTERS = ORDER_DIGITS_MOST + ORDER_CUTS_MOST + 1;
+constexpr uint32_t SEARCH_COUNTERS = ORDER_DIGITS_MOST + ORDER_SEARCH_MOST + 1; /* of a round */
 static_assert(ORDER_CUTS_MOST < 1 << DIGITS_STEPS, "ranges are found in as many steps");
+static_assert(ORDER_SEARCH_MOST <= DIGITS_THREADS, "a thread has each target");
 
-struct digits_pass {
-    const void *x;
-    uint64_t n;
-    struct order_map map;
-    uint64_t *counts;
-    uint32_t cut_count, digits, half; /* half: the power of two that begins the search for a range */
-    int copies;                       /* of counters: 2^copies */
-    struct order_end end;
-    struct order_cut cuts[ORDER_CUTS_MOST];
+/* Ranges, and the counters of their digits. */
+struct digits_shape {
+    uint32_t cuts, digits, half; /* half: the power of two that begins the search for a range */
+    int copies;                  /* of counters: 2^copies */
 };
+
+static __host__ __device__ struct digits_shape shape_of(uint32_t cuts, uint32_t digits)
+{
+    struct digits_shape shape = {cuts, digits, 1, 0};
+    while (2 * shape.half <= cuts)
+        shape.half *= 2;
+    while ((digits << (shape.copies + 1)) <= DIGITS_COUNTERS && shape.copies < 5)
+        shape.copies++;
+    return shape;
+}
 
 template <class Key> struct key_cut {
     Key low, width;
     uint32_t first, shift;
 };
 
-/* several: ranges; else the one. */
-template <class Key, bool several>
-__global__ void __launch_bounds__(DIGITS_THREADS, DIGITS_BLOCKS)
-    digits_kernel(const __grid_constant__ digits_pass pass, const __grid_constant__ cut_array<Key> cut)
+/* Behind the last range no key is. */
+template <class Key> static __device__ __forceinline__ key_cut<Key> key_cut_of(const struct order_cut *cuts, uint32_t count, uint32_t i)
 {
-    __shared__ uint32_t counters[DIGITS_COUNTERS];
-    __shared__ key_cut<Key> cuts[1 << DIGITS_STEPS];
-    const uint32_t copies = 1u << pass.copies, copy = threadIdx.x % copies;
-    for (uint32_t i = threadIdx.x; i < pass.digits * copies; i += blockDim.x)
+    const order_cut &own = cuts[i < count ? i : 0];
+    return {i < count ? (Key)own.low : (Key)~(Key)0, (Key)(own.last - own.low), own.first + 1, own.shift};
+}
+
+/* Adds what a block's part of the array has of each digit to counts. All threads call it when cuts are there; counters are its own. several: ranges; else
+   the one. */
+template <class Key, int loads, bool several, class Count>
+static __device__ __forceinline__ void count_digits(const Key *x, const cut_array<Key> &array, struct order_map map, const struct digits_shape shape,
+                                                    const key_cut<Key> *cuts, uint32_t *counters, Count *counts)
+{
+    const uint32_t copies = 1u << shape.copies, copy = threadIdx.x % copies;
+    for (uint32_t i = threadIdx.x; i < shape.digits * copies; i += blockDim.x)
         counters[i] = 0;
-    for (uint32_t i = threadIdx.x; i < 1 << DIGITS_STEPS; i += blockDim.x) { /* behind the last one no key is */
-        const order_cut &own = pass.cuts[i < pass.cut_count ? i : 0];
-        cuts[i] = {i < pass.cut_count ? (Key)own.low : (Key)~(Key)0, (Key)(own.last - own.low), own.first + 1, own.shift};
-    }
     __syncthreads();
     const key_cut<Key> only = cuts[0];
-    auto take = [&](const Key (&x)[elements_of<Key, DIGITS_LOADS>], auto there, uint64_t) {
+    auto take = [&](const Key (&keys)[elements_of<Key, loads>], auto there, uint64_t) {
 #pragma unroll
-        for (int e = 0; e < elements_of<Key, DIGITS_LOADS>; e++) {
-            const Key key = key_of(x[e], pass.map);
+        for (int e = 0; e < elements_of<Key, loads>; e++) {
+            const Key key = key_of(keys[e], map);
             uint32_t c = 0;
-            for (uint32_t step = pass.half; several && step > 0; step /= 2)
-                c += cuts[c + step].low <= key && c + step < pass.cut_count ? step : 0;
+            for (uint32_t step = shape.half; several && step > 0; step /= 2)
+                c += cuts[c + step].low <= key && c + step < shape.cuts ? step : 0;
             const key_cut<Key> own = several ? cuts[c] : only;
             const Key at = (Key)(key - own.low);
             if (there(e) && at <= own.width)
                 atomicAdd(&counters[(own.first + (uint32_t)(at >> own.shift)) * copies + copy], 1u);
         }
     };
-    each_tile<Key, DIGITS_THREADS, DIGITS_LOADS, false>((const Key *)pass.x, cut, take);
+    each_tile<Key, DIGITS_THREADS, loads, false>(x, array, take);
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < pass.digits; i += blockDim.x) {
-        uint64_t sum = 0;
+    for (uint32_t i = threadIdx.x; i < shape.digits; i += blockDim.x) {
+        Count sum = 0;
         for (uint32_t of = 0; of < copies; of++)
             sum += counters[i * copies + (of + i) % copies];
-        add_count(&pass.counts[ORDER_FIRST_COUNT + i], sum);
+        add_count(&counts[i], sum);
     }
+}
+
+/* ---- one round, whose ranges the host has cut */
+
+struct digits_pass {
+    const void *x;
+    struct order_map map;
+    uint64_t *counts;
+    struct digits_shape shape;
+    struct order_end end;
+    struct order_cut cuts[ORDER_CUTS_MOST];
+};
+
+template <class Key, bool several>
+__global__ void __launch_bounds__(DIGITS_THREADS, DIGITS_BLOCKS)
+    digits_kernel(const __grid_constant__ digits_pass pass, const __grid_constant__ cut_array<Key> array)
+{
+    __shared__ uint32_t counters[DIGITS_COUNTERS];
+    __shared__ key_cut<Key> cuts[1 << DIGITS_STEPS];
+    for (uint32_t i = threadIdx.x; i < 1 << DIGITS_STEPS; i += blockDim.x)
+        cuts[i] = key_cut_of<Key>(pass.cuts, pass.shape.cuts, i);
+    count_digits<Key, DIGITS_LOADS, several>((const Key *)pass.x, array, pass.map, pass.shape, cuts, counters, &pass.counts[ORDER_FIRST_COUNT]);
     end_pass(pass.end, pass.counts);
 }
 
 template <class Key> static cudaError_t digits_start(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)
 {
-    const cut_array<Key> cut(work->x, work->n);
-    digits_pass pass = {work->x, work->n, order_map_of(work->type), work->counts, work->cut_count, work->digits, 1, 0, *end, {}};
+    const cut_array<Key> array(work->x, work->n);
     if (work->cut_count > ORDER_CUTS_MOST || work->digits > DIGITS_COUNTERS)
         return cudaErrorInvalidValue;
+    digits_pass pass = {work->x, order_map_of(work->type), work->counts, shape_of(work->cut_count, work->digits), *end, {}};
     for (uint32_t i = 0; i < work->cut_count; i++)
         pass.cuts[i] = work->cuts[i];
-    while (2 * pass.half <= pass.cut_count)
-        pass.half *= 2;
-    while ((pass.digits << (pass.copies + 1)) <= DIGITS_COUNTERS && pass.copies < 5)
-        pass.copies++;
     const cudaLaunchConfig_t config =
-        launch_config(blocks_for(cut.vectors, DIGITS_THREADS, DIGITS_LOADS, (uint64_t)multiprocessors * DIGITS_BLOCKS), DIGITS_THREADS, stream);
-    return work->cut_count > 1 ? cudaLaunchKernelEx(&config, digits_kernel<Key, true>, pass, cut) : cudaLaunchKernelEx(&config, digits_kernel<Key, false>, pass, cut);
+        launch_config(blocks_for(array.vectors, DIGITS_THREADS, DIGITS_LOADS, (uint64_t)multiprocessors * DIGITS_BLOCKS), DIGITS_THREADS, stream);
+    return work->cut_count > 1 ? cudaLaunchKernelEx(&config, digits_kernel<Key, true>, pass, array)
+                               : cudaLaunchKernelEx(&config, digits_kernel<Key, false>, pass, array);
 }
 
 cudaError_t order_digits_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)
 {
     return with_key(work->type, [&](auto key) { return digits_start<decltype(key)>(work, end, multiprocessors, stream); });
+}
+
+/* ---- a search */
+
+struct search_pass {
+    const void *x;
+    struct order_map map;
+    uint64_t most_key;
+    uint64_t *counts; /* 32 bits each, of three rounds in turn; then how many blocks are where others wait for them */
+    uint32_t targets, rounds;
+    struct order_end end;
+    struct order_target target[ORDER_SEARCH_MOST];
+};
+
+struct search_state {
+    struct order_target targets[ORDER_SEARCH_MOST];
+    struct order_cut cuts[ORDER_SEARCH_MOST];
+    struct digits_shape shape;
+};
+
+/* The ranges of the open targets, each once: their order is that of the targets. Then all threads know them. */
+static __device__ __forceinline__ void list_cuts(struct search_state &state, uint32_t targets, uint64_t most_key)
+{
+    if (threadIdx.x == 0) {
+        state.shape.cuts = 0;
+        for (uint32_t i = 0; i < targets; i++) {
+            const struct order_target target = state.targets[i];
+            if (order_target_is_open(&target) && (state.shape.cuts == 0 || state.cuts[state.shape.cuts - 1].low != target.low)) {
+                state.cuts[state.shape.cuts].low = target.low;
+                state.cuts[state.shape.cuts++].last = target.last;
+            }
+        }
+    }
+    __syncthreads();
+    const uint32_t count = state.shape.cuts;
+    uint32_t most = ORDER_DIGITS_MOST;
+    while (most * count > ORDER_DIGITS_MOST)
+        most /= 2;
+    if (threadIdx.x < count)
+        order_cut_into(&state.cuts[threadIdx.x], most);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        state.shape = shape_of(count, order_cuts_number(state.cuts, count, most_key) + 1);
+    __syncthreads();
+}
+
+/* Sets sums[i] to what counters 0 to i have together. Called by all threads. */
+static __device__ __forceinline__ void add_up(const uint32_t *counts, uint32_t count, uint32_t *sums)
+{
+    constexpr uint32_t WARPS = DIGITS_THREADS / 32, EACH = (SEARCH_COUNTERS + DIGITS_THREADS - 1) / DIGITS_THREADS;
+    __shared__ uint32_t of_warps[WARPS];
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    uint32_t loaded[EACH], own = 0; /* all are loaded, and then used: that takes time */
+#pragma unroll
+    for (uint32_t i = 0; i < EACH; i++)
+        loaded[i] = threadIdx.x + i * DIGITS_THREADS < count ? count_now(&counts[threadIdx.x + i * DIGITS_THREADS]) : 0;
+#pragma unroll
+    for (uint32_t i = 0; i < EACH; i++)
+        if (threadIdx.x + i * DIGITS_THREADS < DIGITS_COUNTERS)
+            sums[threadIdx.x + i * DIGITS_THREADS] = loaded[i];
+    __syncthreads();
+    for (uint32_t i = threadIdx.x * EACH; i < (threadIdx.x + 1) * EACH && i < DIGITS_COUNTERS; i++)
+        own += sums[i];
+    uint32_t sum = own;
+#pragma unroll
+    for (uint32_t step = 1; step < 32; step *= 2) {
+        const uint32_t more = __shfl_up_sync(0xffffffffu, sum, step);
+        sum += lane >= step ? more : 0;
+    }
+    if (lane == 31)
+        of_warps[warp] = sum;
+    __syncthreads();
+    for (uint32_t i = 0; i < WARPS; i++)
+        sum += i < warp ? of_warps[i] : 0;
+    uint32_t running = sum - own;
+    for (uint32_t i = threadIdx.x * EACH; i < (threadIdx.x + 1) * EACH && i < DIGITS_COUNTERS; i++)
+        sums[i] = running += sums[i];
+    __syncthreads();
+}
+
+/* Called by all threads when the block's counts are in memory: waits until all blocks have called it so often. */
+static __device__ __forceinline__ void wait_for_blocks(uint64_t *arrived, uint64_t calls)
+{
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicAdd((device_count *)arrived, (device_count)1);
+        while (count_now(arrived) < calls * gridDim.x)
+            wait_for_others();
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+/* The digit in which a target is, and if none has it the last one, from the sums of counters. */
+static __device__ __forceinline__ void find_digit(struct order_target *target, const struct order_cut &cut, const uint32_t *sums)
+{
+    const uint64_t wanted = target->rank - target->below, before = sums[cut.first];
+    uint32_t digit = 0;
+    for (uint32_t end = cut.digits - 1; digit < end;) {
+        const uint32_t middle = (digit + end) / 2;
+        if (sums[cut.first + 1 + middle] - before <= wanted)
+            digit = middle + 1;
+        else
+            end = middle;
+    }
+    order_target_narrow(target, &cut, digit, sums[cut.first + digit] - before, sums[cut.first + digit + 1] - sums[cut.first + digit]);
+}
+
+template <class Key> struct search_shape {
+    static constexpr int loads = order_loads(sizeof(Key));
+};
+
+template <class Key>
+__global__ void __launch_bounds__(DIGITS_THREADS, SEARCH_BLOCKS)
+    search_kernel(const __grid_constant__ search_pass pass, const __grid_constant__ cut_array<Key> array)
+{
+    __shared__ uint32_t counters[DIGITS_COUNTERS];
+    __shared__ key_cut<Key> cuts[1 << DIGITS_STEPS];
+    __shared__ search_state state;
+    uint32_t *const of_rounds = (uint32_t *)pass.counts;
+    uint64_t *const arrived = &pass.counts[ORDER_SEARCH_COUNTS - 2];
+    uint32_t digits_before = 0;
+    for (uint32_t i = threadIdx.x; i < pass.targets; i += blockDim.x)
+        state.targets[i] = pass.target[i];
+    __syncthreads();
+    list_cuts(state, pass.targets, pass.most_key);
+    uint32_t round = 0;
+#pragma unroll 1
+    for (; state.shape.cuts > 0 && round < pass.rounds; round++) {
+        uint32_t *const counts = &of_rounds[round % 3 * SEARCH_COUNTERS], *const before = &of_rounds[(round + 2) % 3 * SEARCH_COUNTERS];
+        for (uint32_t i = threadIdx.x; i < 1 << DIGITS_STEPS; i += blockDim.x)
+            cuts[i] = key_cut_of<Key>(state.cuts, state.shape.cuts, i);
+        count_digits<Key, search_shape<Key>::loads, true>((const Key *)pass.x, array, pass.map, state.shape, cuts, counters, counts);
+        wait_for_blocks(arrived, round + 1);
+        for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < digits_before; i += gridDim.x * blockDim.x)
+            before[i] = 0;
+        digits_before = state.shape.digits;
+        add_up(counts, state.shape.digits, counters);
+        if (threadIdx.x < pass.targets && order_target_is_open(&state.targets[threadIdx.x])) {
+            uint32_t own = 0;
+            while (state.cuts[own].low != state.targets[threadIdx.x].low)
+                own++;
+            find_digit(&state.targets[threadIdx.x], state.cuts[own], counters);
+        }
+        __syncthreads();
+        list_cuts(state, pass.targets, pass.most_key);
+    }
+    end_pass(pass.end, pass.counts, [&]() {
+        for (uint32_t i = threadIdx.x; i < digits_before; i += blockDim.x)
+            of_rounds[(round + 2) % 3 * SEARCH_COUNTERS + i] = 0;
+        for (uint32_t i = threadIdx.x; i < sizeof(struct order_target) / 8 * pass.targets; i += blockDim.x)
+            pass.end.answer[i] = ((const uint64_t *)state.targets)[i];
+        if (threadIdx.x < 2)
+            arrived[threadIdx.x] = 0;
+    });
+}
+
+template <class Key> static cudaError_t search_start(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)
+{
+    const cut_array<Key> array(work->x, work->n);
+    static_assert(3 * SEARCH_COUNTERS <= 2 * (ORDER_SEARCH_COUNTS - 2), "the counters of three rounds, and two that count blocks");
+    if (work->target_count > ORDER_SEARCH_MOST || end->count != ORDER_SEARCH_COUNTS || work->n > UINT32_MAX)
+        return cudaErrorInvalidValue;
+    search_pass pass = {work->x, order_map_of(work->type), order_most(work->type), work->counts, work->target_count, work->rounds, *end, {}};
+    for (uint32_t i = 0; i < work->target_count; i++)
+        pass.target[i] = work->targets[i];
+    cudaLaunchAttribute together = {}; /* blocks wait for each other */
+    together.id = cudaLaunchAttributeCooperative;
+    together.val.cooperative = 1;
+    cudaLaunchConfig_t config =
+        launch_config(blocks_for(array.vectors, DIGITS_THREADS, 1, (uint64_t)multiprocessors * SEARCH_BLOCKS), DIGITS_THREADS, stream);
+    config.attrs = &together;
+    config.numAttrs = 1;
+    const cudaError_t code = cudaLaunchKernelEx(&config, search_kernel<Key>, pass, array);
+    if (code != cudaErrorCooperativeLaunchTooLarge && code != cudaErrorNotSupported)
+        return code;
+    cudaGetLastError(); /* a part of a device (MIG), say: one block need not wait */
+    const cudaLaunchConfig_t alone = launch_config(1, DIGITS_THREADS, stream);
+    return cudaLaunchKernelEx(&alone, search_kernel<Key>, pass, array);
+}
+
+cudaError_t order_search_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)
+{
+    return with_key(work->type, [&](auto key) { return search_start<decltype(key)>(work, end, multiprocessors, stream); });
 }

@@ -3,15 +3,14 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { DIGITS_ALL = 1 << 16, DIGITS_MOST = 1 << 11 };
-
-static bool is_open(const struct order_target *target) { return target->low < target->last; }
 
 bool order_is_open(const struct order_target *targets, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
-        if (is_open(&targets[i]))
+        if (order_target_is_open(&targets[i]))
             return true;
     return false;
 }
@@ -27,7 +26,7 @@ static uint32_t list_cuts(const struct order_target *targets, uint64_t count, st
 {
     uint32_t found = 0, kept = 0;
     for (uint64_t i = 0; i < count; i++)
-        if (is_open(&targets[i]))
+        if (order_target_is_open(&targets[i]))
             cuts[found++] = (struct order_cut){.low = targets[i].low, .last = targets[i].last};
     qsort(cuts, found, sizeof *cuts, compare_cuts);
     for (uint32_t i = 0; i < found; i++)
@@ -36,32 +35,25 @@ static uint32_t list_cuts(const struct order_target *targets, uint64_t count, st
     return kept;
 }
 
-/* Cuts the ranges, and numbers the boundaries: of each its digits', and its end, unless the next one or no key follows. How many there are. */
+/* Cuts the ranges, and numbers the boundaries. How many there are. */
 static uint32_t cut_digits(struct order_cut *cuts, uint32_t count, uint32_t all, uint64_t most_key)
 {
-    uint32_t most = DIGITS_MOST, found = 0;
+    uint32_t most = DIGITS_MOST;
     while (most > 2 && (uint64_t)most * count > all)
         most /= 2;
-    for (uint32_t c = 0; c < count; c++) {
-        struct order_cut *const cut = &cuts[c];
-        while ((cut->last - cut->low) >> cut->shift >= most)
-            cut->shift++;
-        cut->digits = (uint32_t)((cut->last - cut->low) >> cut->shift) + 1;
-        cut->first = found;
-        found += cut->digits + (cut->last < most_key && (c + 1 == count || cuts[c + 1].low != cut->last + 1));
-    }
-    return found;
+    for (uint32_t c = 0; c < count; c++)
+        order_cut_into(&cuts[c], most);
+    return order_cuts_number(cuts, count, most_key);
 }
 
 static void take_digit(const struct order *o, const struct order_cut *cut, struct order_target *target)
 {
     const uint64_t *const counts = o->counts + ORDER_FIRST_COUNT + cut->first + 1;
+    uint64_t below = 0;
     uint32_t digit = 0;
-    while (digit + 1 < cut->digits && target->below + counts[digit] <= target->rank)
-        target->below += counts[digit++];
-    target->count = counts[digit];
-    target->low = cut->low + ((uint64_t)digit << cut->shift);
-    target->last = digit + 1 == cut->digits ? cut->last : target->low + (UINT64_C(1) << cut->shift) - 1;
+    while (digit + 1 < cut->digits && target->below + below + counts[digit] <= target->rank)
+        below += counts[digit++];
+    order_target_narrow(target, cut, digit, below, counts[digit]);
 }
 
 /* Cells of one width, from the first boundary to the last. */
@@ -116,8 +108,40 @@ void order_narrow(struct order *o, bool of_set, struct order_target *targets, ui
     }
     (of_set ? order_pass_set : order_pass)(o, &work, (uint64_t)found + 1);
     for (uint64_t i = 0; i < count && !order_failed(o); i++)
-        if (is_open(&targets[i]))
+        if (order_target_is_open(&targets[i]))
             take_digit(o, bsearch(&(struct order_cut){.low = targets[i].low}, cuts, open, sizeof *cuts, compare_cuts), &targets[i]);
     order_table_free(&table);
     free(cuts);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct order_target *const x = *(struct order_target *const *)a, *const y = *(struct order_target *const *)b;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* All passes in one, of a device whose set is the only one. */
+static void search_on_device(struct order *o, struct order_target *targets, uint32_t count, uint32_t passes)
+{
+    const struct order_elements elements = {order_key_type(o), o->set.keys, o->set.count, 0};
+    struct order_target *places[ORDER_SEARCH_MOST], sorted[ORDER_SEARCH_MOST];
+    for (uint32_t i = 0; i < count; i++)
+        places[i] = &targets[i];
+    qsort(places, count, sizeof *places, compare_places);
+    for (uint32_t i = 0; i < count; i++)
+        sorted[i] = *places[i];
+    const struct order_work work = {.kind = ORDER_SEARCH, .targets = sorted, .target_count = count, .rounds = passes};
+    order_run_elements(o, &work, &elements, ORDER_SEARCH_COUNTS * sizeof *o->counts, true);
+    for (uint32_t i = 0; i < count && !order_failed(o); i++)
+        memcpy(places[i], (const struct order_target *)(const void *)o->counts + i, sizeof *places[i]);
+    comm_agree(&o->ctx->comm, o->error);
+}
+
+void order_search(struct order *o, struct order_target *targets, uint64_t count, uint32_t passes)
+{
+    const bool alone = o->ctx->comm.size == 1 && o->set.on_device && o->set.count > 0 && o->set.count <= UINT32_MAX && count <= ORDER_SEARCH_MOST;
+    if (alone && passes > 0 && !order_failed(o) && order_is_open(targets, count))
+        search_on_device(o, targets, (uint32_t)count, passes);
+    for (uint32_t i = 0; !alone && i < passes && order_is_open(targets, count) && !o->error->shared; i++)
+        order_narrow(o, true, targets, count);
 }

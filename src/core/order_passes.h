@@ -76,17 +76,13 @@ allfold_type order_key_type(const struct order *o);
 allfold_status order_table_make(struct order_table *table, allfold_type type, const uint64_t *boundaries, uint32_t count, struct error *error);
 void order_table_free(struct order_table *table);
 
-/* An element that is looked for: number `rank`, from 0, in ascending order. It is known that its key is in [low, last] and that `below` elements
-   have smaller ones. */
-struct order_target {
-    uint64_t rank, low, last, below;
-    uint64_t count; /* elements with a key in [low, last], as far as that is known; else all */
-};
-/* Whether some are not known to the key yet. */
+/* Whether some targets are not known well enough yet. */
 bool order_is_open(const struct order_target *targets, uint64_t count);
 /* Narrows the ranges of targets, of which those that begin at one key are one, by a pass over the array or the set: each to a 2048th, if they
    are at most 32. */
 void order_narrow(struct order *o, bool of_set, struct order_target *targets, uint64_t count);
+/* Narrows the ranges of targets in the set until none is open, or so many passes are done. */
+void order_search(struct order *o, struct order_target *targets, uint64_t count, uint32_t passes);
 
 /* ---- order_place.c and order_stream.c. All local */
 

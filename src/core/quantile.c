@@ -55,7 +55,8 @@ static uint64_t call_number(const allfold_quantiles *call, allfold_nan nan)
 
 /* ---- brackets */
 
-/* Targets around q among `found` elements of a sample that is worth less. wide: how far, of what the usual deviations make. */
+/* Targets around q among `found` elements of a sample that is worth less. wide: how far, of what the usual deviations make. What need not be known of a
+   pair is an eighth of what lies between them. */
 static void sample_targets(const struct quantiles *w, uint64_t found, uint64_t worth, double wide, struct order_target *targets)
 {
     for (size_t i = 0; i < w->call->count; i++) {
@@ -64,17 +65,8 @@ static void sample_targets(const struct quantiles *w, uint64_t found, uint64_t w
         targets[2 * i] = (struct order_target){.rank = low > 0 ? (uint64_t)low : 0, .last = order_most(w->o.input->type), .count = found};
         targets[2 * i + 1] = targets[2 * i];
         targets[2 * i + 1].rank = high < at ? (uint64_t)high : found - 1;
+        targets[2 * i].room = targets[2 * i + 1].room = (targets[2 * i + 1].rank - targets[2 * i].rank) / 8;
     }
-}
-
-/* Whether all that is not known of `count` pairs is an eighth of what lies between them, at most. */
-static bool are_near(const struct order_target *targets, size_t count)
-{
-    bool near = true;
-    for (size_t i = 0; i < 2 * count; i += 2)
-        for (size_t j = i; j < i + 2; j++)
-            near = near && (targets[j].low == targets[j].last || targets[j].count <= (targets[i + 1].rank - targets[i].rank) / 8);
-    return near;
 }
 
 /* Makes brackets of pairs of targets, joined where they meet. A bracket that begins or ends the sample has all that lies beyond. */
@@ -109,8 +101,7 @@ static void sample_brackets(struct quantiles *w, struct order_brackets *brackets
     for (size_t i = 0; i < w->call->count; i++)
         inside += 2 * (DEVIATIONS * sqrt((double)worth * w->q[i] * (1 - w->q[i])) + 2) / (double)worth;
     sample_targets(w, found, worth, inside * KEPT_PART > 0.75 ? 0.75 / KEPT_PART / inside : 1, w->inside);
-    for (int i = 0; i < NARROWED && !are_near(w->inside, w->call->count); i++)
-        order_narrow(o, true, w->inside, 2 * w->call->count);
+    order_search(o, w->inside, 2 * w->call->count, NARROWED);
     if (o->error->status == ALLFOLD_OK)
         take_brackets(w, w->inside, found, brackets);
 }
@@ -203,8 +194,7 @@ static void search_set(struct quantiles *w)
         w->inside[count].rank = target->rank - target->below + w->kept[i];
         w->inside[count++].below = w->kept[i];
     }
-    while (order_is_open(w->inside, count) && !w->o.error->shared)
-        order_narrow(&w->o, true, w->inside, count);
+    order_search(&w->o, w->inside, count, UINT32_MAX);
     for (uint64_t i = 0; i < w->target_count; i++)
         if (w->kept[i] != UINT64_MAX)
             w->targets[i].low = w->targets[i].last = w->inside[found++].low;

@@ -150,12 +150,9 @@ static uint64_t sampled_key(struct top *t)
     const double off = (5 * sqrt(n * at) + 5) / n, wanted = ceil((at + off) * (double)found);
     if (!(wanted < (double)found))
         return t->smallest ? order_most(type) : 0;
-    struct order_target target = {.rank = t->smallest ? (uint64_t)wanted : found - 1 - (uint64_t)wanted, .last = order_most(type), .count = found};
-    uint64_t beyond = found; /* as many as there are on the wanted side of the range that is known */
-    for (int i = 0; i < NARROWED && beyond > 2 * (uint64_t)wanted + ENOUGH; i++) {
-        order_narrow(o, true, &target, 1);
-        beyond = t->smallest ? target.below + target.count : found - target.below;
-    }
+    struct order_target target = {.rank = t->smallest ? (uint64_t)wanted : found - 1 - (uint64_t)wanted, .last = order_most(type), .count = found,
+                                  .room = (uint64_t)wanted + ENOUGH};
+    order_search(o, &target, 1, NARROWED);
     return t->smallest ? target.last : target.low;
 }
 

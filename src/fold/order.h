@@ -143,6 +143,46 @@ struct order_cut {
     uint32_t first, digits, shift;
 };
 
+/* An element that is looked for: number `rank`, from 0, in ascending order. It is known that its key is in [low, last] and that `below` elements
+   have smaller ones. */
+struct order_target {
+    uint64_t rank, low, last, below;
+    uint64_t count; /* elements with a key in [low, last], as far as that is known; else all */
+    uint64_t room;  /* its key need not be known better if these are so many, at most */
+};
+HOST_DEVICE bool order_target_is_open(const struct order_target *target) { return target->low < target->last && target->count > target->room; }
+
+/* How a range is cut into at most that many digits. */
+HOST_DEVICE void order_cut_into(struct order_cut *cut, uint32_t most)
+{
+    cut->shift = 0;
+    while ((cut->last - cut->low) >> cut->shift >= most)
+        cut->shift++;
+    cut->digits = (uint32_t)((cut->last - cut->low) >> cut->shift) + 1;
+}
+/* Numbers the counters of ranges: of each its digits, and its end, unless the next one or no key follows. How many there are. */
+HOST_DEVICE uint32_t order_cuts_number(struct order_cut *cuts, uint32_t count, uint64_t most_key)
+{
+    uint32_t found = 0;
+    for (uint32_t c = 0; c < count; c++) {
+        cuts[c].first = found;
+        found += cuts[c].digits + (cuts[c].last < most_key && (c + 1 == count || cuts[c + 1].low != cuts[c].last + 1));
+    }
+    return found;
+}
+/* The target is in the digit of its range. below: elements in the digits before it; count: in it. */
+HOST_DEVICE void order_target_narrow(struct order_target *target, const struct order_cut *cut, uint32_t digit, uint64_t below, uint64_t count)
+{
+    target->below += below;
+    target->count = count;
+    target->low = cut->low + ((uint64_t)digit << cut->shift);
+    target->last = digit + 1 == cut->digits ? cut->last : target->low + (UINT64_C(1) << cut->shift) - 1;
+}
+
+/* ---- a search, on a device with memory of its own: round by round the ranges of targets are cut, and the elements counted */
+
+enum { ORDER_SEARCH_MOST = 32, /* targets */ ORDER_SEARCH_COUNTS = (3 * (ORDER_DIGITS_MOST + ORDER_SEARCH_MOST + 1) + 1) / 2 + 2 };
+
 /* ---- ties: elements of a range of keys, counted by their index >> shift */
 
 struct order_ties {
@@ -161,7 +201,7 @@ HOST_DEVICE uint64_t order_sample_place(uint64_t i, uint64_t stride)
 
 /* ---- a pass */
 
-enum order_kind { ORDER_BRACKETS, ORDER_TABLE, ORDER_EVEN, ORDER_DIGITS, ORDER_TIES, ORDER_SAMPLE };
+enum order_kind { ORDER_BRACKETS, ORDER_TABLE, ORDER_EVEN, ORDER_DIGITS, ORDER_SEARCH, ORDER_TIES, ORDER_SAMPLE };
 
 /* Where numbers are in counts, which the work adds to. Those of the kind follow: of each bracket ORDER_COUNTS, of each interval one, of each
    range of indices one. */
@@ -178,6 +218,8 @@ struct order_work {
     const struct order_even *even;         /* host memory */
     const struct order_cut *cuts;          /* host memory, in ascending order */
     uint32_t cut_count, digits;            /* how many, and their counters */
+    const struct order_target *targets;    /* host memory, in ascending order of their ranks. A search answers with what is known of them then */
+    uint32_t target_count, rounds;         /* how many; at most so many rounds */
     struct order_ties ties;
     uint64_t limit;     /* brackets: elements of `ties` are kept only if their index is below it */
     uint64_t stride;    /* of a sample, of n / stride elements */

@@ -137,6 +137,7 @@ void (*kernel_body)(void *);
 void *kernel_arguments;
 char fault[1000];
 uint64_t random_state;
+bool refuses_together;
 std::mutex launching; /* held during a launch: all state here belongs to it */
 thread_local cudaError_t last_error;
 
@@ -496,6 +497,7 @@ void grid_run(std::vector<block_state> &blocks)
 } // namespace
 
 void emulation_order(uint64_t seed) { random_state = seed; }
+void emulation_refuse_together(bool refuse) { refuses_together = refuse; }
 const char *emulation_fault(void) { return fault; }
 
 void emulation_barrier(emulation_site site)
@@ -553,6 +555,9 @@ cudaError_t emulation_launch(const cudaLaunchConfig_t *config, void (*body)(void
     const uint64_t block_threads = (uint64_t)block.x * block.y * block.z;
     const std::lock_guard<std::mutex> alone(launching);
     fault[0] = '\0';
+    for (unsigned int i = 0; i < config->numAttrs && refuses_together; i++)
+        if (config->attrs[i].id == cudaLaunchAttributeCooperative)
+            return last_error = cudaErrorCooperativeLaunchTooLarge;
     if (grid.x - 1 >= INT32_MAX || grid.y - 1 >= 65535 || grid.z - 1 >= 65535 || block.z > 64
         || block_threads - 1 >= THREADS_MAX || config->dynamicSmemBytes > sizeof bytes)
         return last_error = cudaErrorInvalidConfiguration;

@@ -7,6 +7,9 @@
    seed. A kernel's results must not depend on it. */
 void emulation_order(uint64_t seed);
 
+/* From now on launches of blocks that wait for each other are refused, as parts of a device may do. */
+void emulation_refuse_together(bool refuse);
+
 /* What threads of kernels have done since the program began. */
 struct emulation_counts {
     uint64_t threads, barriers, exchanges; /* that began; that they reached of their block, of lanes of their warp */
