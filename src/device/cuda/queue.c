@@ -221,12 +221,19 @@ allfold_status cuda_copy(struct queue *queue, const void *from, void *to, size_t
     return copied(copying, uploads, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, uploads ? copying->uploads : copying->stream), bytes, error);
 }
 
+/* Whether cudaMemcpy2DAsync copies them, which takes no rows that are further apart. */
+static bool are_rows(const struct strided_copy *copy)
+{
+    const int64_t most = INT32_MAX / (int64_t)copy->bytes;
+    return copy->dimensions == 2 && copy->from_step[1] == 1 && copy->to_step[1] == 1 && copy->from_step[0] > 0 && copy->from_step[0] <= most
+           && copy->to_step[0] > 0 && copy->to_step[0] <= most;
+}
+
 allfold_status cuda_copy_strided(struct queue *queue, const struct strided_copy *copy, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const copying = (struct cuda_queue *)queue;
-    const bool two = copy->dimensions == 2 && copy->from_step[1] == 1 && copy->to_step[1] == 1 && copy->from_step[0] > 0 && copy->to_step[0] > 0;
-    if (two && is_upload(copying, copy->from) && cuda_use(cuda, error) == ALLFOLD_OK) {
+    if (are_rows(copy) && is_upload(copying, copy->from) && cuda_use(cuda, error) == ALLFOLD_OK) {
         const size_t bytes = (size_t)copy->extent[1] * copy->bytes, rows = (size_t)copy->extent[0];
         return copied(copying, true,
                       cudaMemcpy2DAsync(copy->to, (size_t)copy->to_step[0] * copy->bytes, copy->from, (size_t)copy->from_step[0] * copy->bytes, bytes, rows,

@@ -266,7 +266,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t bytes, size_t rows, enum cudaMemcpyKind kind,
                               cudaStream_t stream)
 {
-    if (bytes > to_pitch || bytes > from_pitch)
+    if (bytes > to_pitch || bytes > from_pitch || to_pitch > INT32_MAX || from_pitch > INT32_MAX)
         return cudaErrorInvalidValue;
     for (size_t row = 0; row < rows; row++)
         cudaMemcpyAsync((char *)to + row * to_pitch, (const char *)from + row * from_pitch, bytes, kind, stream);
