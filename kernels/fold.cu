@@ -1,4 +1,4 @@
-/* Launches a fold by the kernels of its element type, which are in fold_VALUE.cu. */
+/* Launches a fold by the kernels of its element type, which are in the files that fold_family.h names. */
 #include "kernels/exact.cuh"
 #include "kernels/fold.cuh"
 #include "kernels/fold_family.h"
@@ -45,13 +45,26 @@ int fold_launch(const struct work *work, struct fold_space *space, void *stream)
 int fold_launch_to(struct fold_mailbox *mailbox, const struct work *work, const struct fold_space *space, void *stream)
 {
     const struct fold_space there = {space->multiprocessors, space->scratch, mailbox, space->launch_id};
-#define ROW(nothing, value) fold_launch_##value,
-    static decltype(&fold_launch_f32) const launches[] = {VALUES(ROW, )};
-#undef ROW
-    const enum value value = type_value(work->type);
     bool launched = false;
     const int code = exact_whole_launch(work, &there, stream, &launched);
     if (launched || code != cudaSuccess)
         return code;
-    return value < VALUE_COUNT ? launches[value](work, &there, stream) : cudaErrorInvalidValue;
+    switch (work->type) {
+#define CASE(ID, name, ...) \
+    case ALLFOLD_##ID:      \
+        return fold_launch_##name(work, &there, stream);
+        FLOAT_TYPES(CASE)
+#undef CASE
+    default:
+        break;
+    }
+    switch (type_value(work->type)) {
+#define CASE(nothing, value) \
+    case VALUE_##value:      \
+        return fold_launch_##value(work, &there, stream);
+        VALUES_INTEGER(CASE, )
+#undef CASE
+    default:
+        return cudaErrorInvalidValue;
+    }
 }

@@ -1,3 +1,4 @@
-/* The fold kernels of f16, bf16 and f32. */
+/* The fold kernels of f32. */
 #define FAMILY f32
+#define TYPES(X) X(F32)
 #include "kernels/fold_family.cuh"

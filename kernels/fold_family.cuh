@@ -1,9 +1,7 @@
-/* Body of fold_VALUE.cu: every fold of every element type whose value type is FAMILY. */
+/* Body of the files that fold_family.h names: every fold of the element types TYPES. */
 #include "kernels/exact.cuh"
 #include "kernels/fold.cuh"
 #include "kernels/fold_family.h"
-
-#include <type_traits>
 
 template <class Fold, class Element, class plan>
 static cudaError_t plan_start(const struct work *work, const struct fold_space *space, void *stream)
@@ -25,38 +23,44 @@ static cudaError_t fold_start(const struct work *work, const struct fold_space *
     return plan_start<Fold, Element, fold_plan<Fold, Element>>(work, space, stream);
 }
 
-/* The kernels of one element type; nothing where its value type is another family's. */
+/* The kernels of one element type. */
 template <class Element>
 static cudaError_t element_start(const struct work *work, const struct fold_space *space, void *stream)
 {
     typedef typename Element::value value;
-    if constexpr (std::is_same<value, FN_EXPAND(value, FAMILY)>::value) {
-        switch (work->monoid) {
+    switch (work->monoid) {
 #define CASE(name, ...)                                                                              \
     case MONOID_##name:                                                                              \
         if constexpr (monoid_takes(MONOID_##name, Element::type) && !monoid_has_mark(MONOID_##name)) \
             return fold_start<fold_of<MONOID_##name, value>, Element>(work, space, stream);         \
         break;
-            STRUCT_MONOIDS(CASE)
+        STRUCT_MONOIDS(CASE)
 #undef CASE
 #define CASE(name, ...)                                                                              \
     case MONOID_##name:                                                                              \
         if constexpr (monoid_takes(MONOID_##name, Element::type))                                    \
             return exact_start<exact_of<MONOID_##name, value>, Element>(work, space, stream);       \
         break;
-            WORD_MONOIDS(CASE)
+        WORD_MONOIDS(CASE)
 #undef CASE
 #define CASE(name, ...) case MONOID_##name: /* weighted.cu */
-            WEIGHTED_MONOIDS(CASE)
+        WEIGHTED_MONOIDS(CASE)
 #undef CASE
-        case MONOID_COUNT:
-            break;
-        }
+    case MONOID_COUNT:
+        break;
     }
     return cudaErrorInvalidValue;
 }
 
 int FN_EXPAND(fold_launch, FAMILY)(const struct work *work, const struct fold_space *space, void *stream)
 {
-    return with_element(work->type, [=](auto element) { return element_start<decltype(element)>(work, space, stream); });
+    switch (work->type) {
+#define CASE(ID)         \
+    case ALLFOLD_##ID: \
+        return element_start<element<ALLFOLD_##ID>>(work, space, stream);
+        TYPES(CASE)
+#undef CASE
+    default:
+        return cudaErrorInvalidValue;
+    }
 }

@@ -11,6 +11,8 @@ kernel_sources = \
 	kernels/axis_u64.cu \
 	kernels/deliver.cu \
 	kernels/fold.cu \
+	kernels/fold_bf16.cu \
+	kernels/fold_f16.cu \
 	kernels/fold_f32.cu \
 	kernels/fold_f64.cu \
 	kernels/fold_i32.cu \
