@@ -2,8 +2,9 @@
 
      each thread, for its elements of a tile:
          of one bracket: the key less the bracket's begin; is it behind that, and not beyond the end?
-         of several: the key's cell; if that has no key of a bracket, the table says how many brackets begin before it
-         of f32 the same by value, which multiplications do faster than comparisons: these bring the bracket, and little more, to what lies between
+         of several: the key's cell; if that has no key of a bracket, the table says how many brackets begin before it: of few as a number with a digit
+         for each, which the thread adds up, else as the place of a counter in shared memory
+         of floating-point types the same by value, which multiplications do faster than comparisons: these bring the bracket, and little more, to what lies between
          0 and 1, all else to 0 or 1; NaN is told by what it leaves behind
          elements that may be inside go to the lane's queue: few
      if a tile has many of these, or NaN, the next one is looked at element by element, by key: only what is kept goes to the queue
@@ -12,10 +13,10 @@
 #include "kernels/order.cuh"
 
 constexpr int BRACKET_WARPS = ORDER_SHAPE.threads / 32;
-constexpr int BRACKET_CELLS = 1 << 13;
+constexpr int BRACKET_CELLS = 1 << 11;
 constexpr int BRACKET_STEPS = 6;
-constexpr uint32_t CELL_IS_MIXED = 1 << BRACKET_STEPS;
-static_assert(ORDER_BRACKETS_MOST < 1 << BRACKET_STEPS, "brackets are found in as many steps, and are less than a cell's byte holds");
+static_assert(ORDER_BRACKETS_MOST < 1 << BRACKET_STEPS, "brackets are found in as many steps");
+constexpr uint32_t FEW_BRACKETS = 7; /* a digit of 4 bits for what begins before each, and behind all */
 
 /* What brings values to what lies between 0 and 1. Of one bracket, which may be open at an end, at * (sum - at) + product > 0 if `at` is inside. */
 struct value_map {
@@ -33,10 +34,17 @@ static __device__ __forceinline__ float count_ones(float count, float x)
 #endif
 }
 
-/* How elements are looked at: by key, or f32 by value. */
-enum bracket_way { ONE_BY_KEY, ONE_BY_VALUE, SEVERAL_BY_KEY, SEVERAL_BY_VALUE };
-static inline __device__ __host__ constexpr bool is_several(bracket_way way) { return way == SEVERAL_BY_KEY || way == SEVERAL_BY_VALUE; }
-static inline __device__ __host__ constexpr bool is_by_value(bracket_way way) { return way == ONE_BY_VALUE || way == SEVERAL_BY_VALUE; }
+/* How elements are looked at: by key, or floating-point ones by value, in f32, to which larger ones are rounded: that keeps their order. */
+struct by_key {};
+template <class Element> struct by_value {
+    template <class Key> static __device__ __forceinline__ float value_of(Key x)
+    {
+        typename Element::stored stored;
+        memcpy(&stored, &x, sizeof stored);
+        return (float)Element::load(stored);
+    }
+};
+template <class Way> constexpr bool is_by_value = !std::is_same<Way, by_key>::value;
 
 template <class Key> struct bracket_pass {
     const Key *x;
@@ -47,7 +55,7 @@ template <class Key> struct bracket_pass {
     struct order_brackets brackets;
     Key origin; /* of several, by key: cell c has the keys from origin + (c << shift) on */
     uint32_t shift;
-    struct value_map map_f32; /* by value */
+    struct value_map values; /* by value */
     struct order_ties ties;
     uint64_t limit;
     uint64_t *counts;
@@ -64,6 +72,12 @@ template <class Key, bool indexed> struct bracket_shape {
     static constexpr int room = 32 * (each + waiting), ahead = 4;
 };
 
+/* Of several brackets, a tile is loaded while the one before is taken: that takes registers. */
+template <class Key, bool several> struct bracket_blocks {
+    static constexpr bool ahead = several && sizeof(Key) <= 4;
+    static constexpr int blocks = ahead ? 3 : ORDER_SHAPE.blocks;
+};
+
 /* Of a warp: element i of a lane is number 32 * i + lane. Places are in the tile. */
 template <class Key, bool indexed> struct element_queue {
     Key elements[bracket_shape<Key, indexed>::room];
@@ -75,10 +89,30 @@ template <class Key, bool indexed> struct element_queue {
 template <class Key> struct several_brackets {
     Key lows[1 << BRACKET_STEPS], widths[1 << BRACKET_STEPS];            /* from 1 on */
     uint16_t first_cells[1 << BRACKET_STEPS], last_cells[1 << BRACKET_STEPS];
-    uint8_t cells[BRACKET_CELLS];                                        /* how many brackets begin before it, if it has no key of one */
+    uint32_t cells[BRACKET_CELLS]; /* what is added for an element if the cell has no key of a bracket: of few 1 at the digit of those that begin before; else
+                                      where their counter is, behind `from`; `mixed`: it has */
+    uint32_t mixed;
     uint32_t inside[1 << BRACKET_STEPS][ORDER_COUNTS];
-    uint32_t from[CELL_IS_MIXED + 1][32]; /* elements for which so many brackets begin before; each lane of a warp has its own. What is counted of mixed cells
-                                             tells nothing */
+    uint32_t from[(1 << BRACKET_STEPS) + 1][32]; /* elements for which so many brackets begin before; each lane of a warp has its own. What the last ones count, of
+                                                    mixed cells, tells nothing */
+};
+
+/* Of few brackets, what a thread has counted: in digits of 4 bits, and of 8 bits of every second one. */
+struct digit_counts {
+    static constexpr uint32_t mask = 0x0f0f0f0f;
+    uint32_t digits, even, odd, tiles;
+    __device__ __forceinline__ void widen()
+    {
+        even += digits & mask;
+        odd += digits >> 4 & mask;
+        digits = 0;
+    }
+    __device__ __forceinline__ void add_to(shared_address counters, uint32_t step)
+    {
+        for (uint32_t b = 0; b <= FEW_BRACKETS; b++)
+            add_shared(counters + b * step, (b % 2 == 0 ? even : odd) >> b / 2 * 8 & 255);
+        even = odd = tiles = 0;
+    }
 };
 
 /* How many brackets begin at the key or before. */
@@ -91,11 +125,12 @@ template <class Key> static __device__ __forceinline__ uint32_t bracket_of(const
     return b < count ? b : count; /* behind the last one are the largest keys */
 }
 
-/* The cell of an element, which never falls as keys rise; of NaN the first, by value. */
-template <bool by_value, class Key> static __device__ __forceinline__ uint32_t cell_of(Key x, const bracket_pass<Key> &pass)
+/* The cell of an element, which never falls as keys rise; of NaN the first, by value. By value there is more in the upper two bits, which no address
+   keeps. */
+template <class Way, class Key> static __device__ __forceinline__ uint32_t cell_of(Key x, const bracket_pass<Key> &pass)
 {
-    if constexpr (by_value) {
-        return f32_bits(fmaf(bounded(f32_from_bits(x), pass.map_f32.scale, pass.map_f32.offset), BRACKET_CELLS - 1, 0x1p23f)) - f32_bits(0x1p23f);
+    if constexpr (is_by_value<Way>) {
+        return f32_bits(fmaf(bounded(Way::value_of(x), pass.values.scale, pass.values.offset), (BRACKET_CELLS - 1) * 0x1p-22f, 2.0f));
     } else {
         const Key key = key_of(x, pass.map), cell = (Key)((key > pass.origin ? key - pass.origin : 0) >> pass.shift);
         return cell < BRACKET_CELLS - 1 ? (uint32_t)cell : BRACKET_CELLS - 1;
@@ -103,17 +138,20 @@ template <bool by_value, class Key> static __device__ __forceinline__ uint32_t c
 }
 
 /* All threads call it, and then wait for each other. */
-template <bool by_value, class Key> static __device__ __forceinline__ void make_table(several_brackets<Key> &table, const bracket_pass<Key> &pass)
+template <class Way, class Key> static __device__ __forceinline__ void make_table(several_brackets<Key> &table, const bracket_pass<Key> &pass)
 {
     constexpr uint32_t own = BRACKET_CELLS / ORDER_SHAPE.threads;
     const uint32_t count = pass.brackets.count;
+    const bool few = count <= FEW_BRACKETS;
+    const uint32_t mixed = few ? 0 : (1 << BRACKET_STEPS) * (uint32_t)sizeof table.from[0];
+    table.mixed = mixed;
     for (uint32_t b = threadIdx.x; b < 1 << BRACKET_STEPS; b += blockDim.x) {
         const bool there = b >= 1 && b <= count;
         const struct order_bracket bracket = pass.brackets.list[there ? b - 1 : 0];
         table.lows[b] = there ? (Key)bracket.low : (Key)~(Key)0;
         table.widths[b] = (Key)(bracket.last - bracket.low);
-        table.first_cells[b] = (uint16_t)cell_of<by_value>(element_of_key((Key)bracket.low, pass.map), pass);
-        table.last_cells[b] = (uint16_t)cell_of<by_value>(element_of_key((Key)bracket.last, pass.map), pass);
+        table.first_cells[b] = (uint16_t)cell_of<Way>(element_of_key((Key)bracket.low, pass.map), pass);
+        table.last_cells[b] = (uint16_t)cell_of<Way>(element_of_key((Key)bracket.last, pass.map), pass);
     }
     for (uint32_t i = threadIdx.x; i < sizeof table.from / sizeof(uint32_t); i += blockDim.x)
         table.from[i / 32][i % 32] = 0;
@@ -124,7 +162,7 @@ template <bool by_value, class Key> static __device__ __forceinline__ void make_
     for (uint32_t cell = threadIdx.x * own; cell < (threadIdx.x + 1) * own; cell++) {
         while (b < count && table.first_cells[b + 1] <= cell)
             b++;
-        table.cells[cell] = (uint8_t)(b > 0 && cell <= table.last_cells[b] ? CELL_IS_MIXED : b);
+        table.cells[cell] = b > 0 && cell <= table.last_cells[b] ? mixed : few ? 1u << 4 * b : b * (uint32_t)sizeof table.from[0];
     }
 }
 
@@ -150,12 +188,11 @@ static __device__ __forceinline__ bool store_kept(element_queue<Key, indexed> &q
     return at + kept <= pass.capacity;
 }
 
-template <class Key, bracket_way way, bool indexed>
-__global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
+template <class Key, class Way, bool several, bool indexed>
+__global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, several>::blocks)
     bracket_kernel(const __grid_constant__ bracket_pass<Key> pass, const __grid_constant__ cut_array<Key> cut)
 {
     typedef bracket_shape<Key, indexed> shape;
-    constexpr bool several = is_several(way), by_value = is_by_value(way);
     __shared__ element_queue<Key, indexed> queues[BRACKET_WARPS];
     __shared__ typename std::conditional<several, several_brackets<Key>, char>::type table;
     __shared__ uint32_t totals[ORDER_COUNTS + 1]; /* the last one: NaNs */
@@ -164,7 +201,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
     if (threadIdx.x <= ORDER_COUNTS)
         totals[threadIdx.x] = 0;
     if constexpr (several)
-        make_table<by_value>(table, pass);
+        make_table<Way>(table, pass);
     __syncthreads();
     const Key low = (Key)pass.brackets.list[0].low, width = (Key)(pass.brackets.list[0].last - pass.brackets.list[0].low);
     const bool whole = pass.brackets.whole;
@@ -174,10 +211,12 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
     constexpr int row = 32 * (int)sizeof(Key); /* bytes between elements of a lane */
     const shared_address start = address_of(&queue.elements[lane]);
     shared_address to = start; /* where the lane's next element goes */
-    shared_address cells = start, counters = start;
+    shared_address counters = start;
+    uint32_t mixed = 0;
+    struct digit_counts digits = {};
     if constexpr (several) {
-        cells = address_of(table.cells);
         counters = address_of(&table.from[0][lane]);
+        mixed = table.mixed;
     }
 
     bool crowded = false; /* of a warp's last tile: many elements were inside, or some were NaN */
@@ -222,8 +261,8 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
             bool is_kept = there && keeps;
             if (!are_counted) {
                 count_key(key, there, &is_kept);
-                if constexpr (way == ONE_BY_VALUE) /* what has been brought to 1 is counted */
-                    from += there && key >= low && bounded(f32_from_bits(x), pass.map_f32.scale, pass.map_f32.offset) < 1;
+                if constexpr (is_by_value<Way> && !several) /* what has been brought to 1 is counted */
+                    from += there && key >= low && bounded(Way::value_of(x), pass.values.scale, pass.values.offset) < 1;
             }
             if (indexed && is_kept)
                 is_kept = pass.first + first + place < pass.limit || key < (Key)pass.ties.low || key > (Key)pass.ties.last;
@@ -250,11 +289,9 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
             if (!there(e) || key_of(one, pass.map) <= pass.last_number)
                 continue;
             nans++;
-            bool is_queued = pass.map_f32.product > 0;
+            bool is_queued = pass.values.product > 0;
             if constexpr (several) {
-                is_queued = table.cells[0] == CELL_IS_MIXED;
-                if (!is_queued)
-                    atomicAdd(&table.from[table.cells[0]][lane], ~0u);
+                is_queued = table.cells[0] == mixed; /* else no bracket begins before it, and what is counted there tells nothing */
             }
             if (!is_queued)
                 push(one, e);
@@ -278,27 +315,34 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
         return nans != nans_before || inside > shape::each / 8;
     };
 
-    auto take_sparse = [&](const Key (&x)[shape::each], auto there) {
+    auto take_sparse = [&](const Key (&x)[shape::each], auto there, auto few) {
+        [[maybe_unused]] constexpr bool is_few = decltype(few)::value;
         float zero = 0; /* NaN if an element is NaN, or infinite */
-        uint32_t befores[shape::ahead]; /* looked up for some elements, and then used: that takes time */
+        [[maybe_unused]] uint32_t found[shape::ahead]; /* in the table, of some elements, and then used: looking takes time */
         const shared_address before = to;
 #pragma unroll
         for (int e = 0; e < shape::each; e++) {
             bool may_be_inside;
             for (int i = 0; several && e % shape::ahead == 0 && i < shape::ahead; i++)
-                befores[i] = load_shared_byte(cells + cell_of<by_value>(x[e + i], pass));
-            if constexpr (by_value)
-                zero = fmaf(f32_from_bits(x[e]), 0.0f, zero);
+                if constexpr (several)
+                    found[i] = *(const uint32_t *)((const char *)table.cells + (cell_of<Way>(x[e + i], pass) << 2));
+            if constexpr (is_by_value<Way>)
+                zero = fmaf(Way::value_of(x[e]), 0.0f, zero);
             else if (pass.has_nan)
                 nans += there(e) && key_of(x[e], pass.map) > pass.last_number;
             if constexpr (several) {
-                may_be_inside = befores[e % shape::ahead] == CELL_IS_MIXED;
-                if (there(e)) /* no branch of mixed cells, in which lanes would part */
-                    add_shared(counters + befores[e % shape::ahead] * (uint32_t)sizeof table.from[0], 1u);
-            } else if constexpr (by_value) {
-                const float at = bounded(f32_from_bits(x[e]), pass.map_f32.scale, pass.map_f32.offset);
+                const uint32_t add = found[e % shape::ahead];
+                may_be_inside = add == (is_few ? 0 : mixed);
+                if (is_few)
+                    digits.digits += there(e) ? add : 0;
+                else if (there(e)) /* no branch of mixed cells, in which lanes would part */
+                    add_shared(counters + add, 1u);
+                if (is_few && e % 8 == 7)
+                    digits.widen();
+            } else if constexpr (is_by_value<Way>) {
+                const float at = bounded(Way::value_of(x[e]), pass.values.scale, pass.values.offset);
                 behind = count_ones(behind, there(e) ? at : 0);
-                may_be_inside = fmaf(at, pass.map_f32.sum - at, pass.map_f32.product) > 0;
+                may_be_inside = fmaf(at, pass.values.sum - at, pass.values.product) > 0;
             } else {
                 const Key key = key_of(x[e], pass.map);
                 from += there(e) && key >= low;
@@ -312,16 +356,25 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
         return zero != 0 || to - before > shape::each / 4 * row;
     };
 
+    auto take_digits = [&]() {
+        if constexpr (several)
+            digits.add_to(counters, sizeof table.from[0]);
+    };
+
     auto take = [&](const Key (&x)[shape::each], auto there, uint64_t first) {
         const bool was_crowded = crowded;
-        const bool is_crowded = was_crowded ? take_apart(x, there) : take_sparse(x, there);
+        const bool is_few = several && count <= FEW_BRACKETS;
+        const bool is_crowded = was_crowded ? take_apart(x, there) : is_few ? take_sparse(x, there, std::true_type()) : take_sparse(x, there, std::false_type());
         crowded = __ballot_sync(0xffffffffu, is_crowded) != 0;
         if (crowded != was_crowded || __ballot_sync(0xffffffffu, to - start > shape::waiting * row) != 0)
             empty_queue(first, was_crowded);
+        if (is_few && ++digits.tiles == 255 / shape::each)
+            take_digits();
     };
-    each_tile<Key, ORDER_SHAPE.threads, shape::loads, false>(pass.x, cut, take);
+    each_tile<Key, ORDER_SHAPE.threads, shape::loads, bracket_blocks<Key, several>::ahead>(pass.x, cut, take);
 
     empty_queue(0, crowded);
+    take_digits();
     from += (uint32_t)(behind - NONE_COUNTED);
     const uint32_t own[] = {from, at_low, at_last, between, nans};
     static_assert(ORDER_FROM == 0 && ORDER_LOW == 1 && ORDER_LAST == 2 && ORDER_BETWEEN == 3, "in this order");
@@ -347,28 +400,31 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
     end_pass(pass.end, pass.counts);
 }
 
-template <class Key, bracket_way way, bool indexed>
+template <class Key, class Way, bool several, bool indexed>
 static cudaError_t bracket_start(const bracket_pass<Key> &pass, const cut_array<Key> &cut, int multiprocessors, void *stream)
 {
-    const uint64_t most = (uint64_t)multiprocessors * ORDER_SHAPE.blocks;
+    const uint64_t most = (uint64_t)multiprocessors * bracket_blocks<Key, several>::blocks;
     const cudaLaunchConfig_t config =
         launch_config(blocks_for(cut.vectors, ORDER_SHAPE.threads, bracket_shape<Key, indexed>::loads, most), ORDER_SHAPE.threads, stream);
-    return cudaLaunchKernelEx(&config, bracket_kernel<Key, way, indexed>, pass, cut);
+    return cudaLaunchKernelEx(&config, bracket_kernel<Key, Way, several, indexed>, pass, cut);
 }
 
-/* Whether f32 elements can be looked at by value. One bracket, and a margin, is all that lies between 0 and 1; one that has all beyond an end is
-   bounded there by a number that does not matter. Several are each half a cell wide or more, so that few cells are mixed. */
-static bool map_values(const struct order_brackets &brackets, uint64_t n, int multiprocessors, struct value_map *map)
+/* Whether elements can be looked at by value. One bracket, and a margin, is all that lies between 0 and 1; one that has all beyond an end is
+   bounded there by a number that does not matter. Several begin a cell behind 0, and are each, with
+   the numbers beside them, half a cell wide or more, so that few cells are mixed; or they are of one key, which many elements have then. */
+static bool map_values(allfold_type type, const struct order_brackets &brackets, uint64_t n, int multiprocessors, struct value_map *map)
 {
-    const double low = order_real(ALLFOLD_F32, brackets.list[0].low), last = order_real(ALLFOLD_F32, brackets.list[brackets.count - 1].last);
+    const double low = order_real(type, brackets.list[0].low), last = order_real(type, brackets.list[brackets.count - 1].last);
     const bool several = brackets.count > 1, begins = isfinite(low), ends = isfinite(last);
     double narrowest = 0x1p200;
-    for (uint32_t b = 0; b < brackets.count; b++)
-        narrowest = fmin(narrowest, order_real(ALLFOLD_F32, brackets.list[b].last) - order_real(ALLFOLD_F32, brackets.list[b].low));
+    for (uint32_t b = 0; several && b < brackets.count && begins && ends; b++)
+        if (brackets.list[b].low < brackets.list[b].last)
+            narrowest = fmin(narrowest, order_real(type, brackets.list[b].last + 1) - order_real(type, brackets.list[b].low - 1));
     if (!(begins && ends) && (several || !(begins || ends)))
         return false;
     const double large = fmax(begins ? fabs(low) : 0, ends ? fabs(last) : 0), least = fmax(large * 0x1p-18, 0x1p-80);
-    const double margin = several ? 0 : begins && ends ? fmax((last - low) / 64, least) : least, width = begins && ends ? last - low + 2 * margin : margin * 256;
+    const double cell = (last - low) / (BRACKET_CELLS - 3), part = begins && ends ? (last - low) / 64 : 0;
+    const double margin = several ? cell : fmax(part, least), width = begins && ends ? last - low + 2 * margin : margin * 256;
     map->scale = (float)(1 / width);
     map->offset = (float)(begins ? (margin - low) / width : 1 - (last + margin) / width);
     map->sum = begins && ends ? 1 : begins ? 2 : 0; /* at (1 - at); at (2 - at); 1 - at at */
@@ -379,10 +435,16 @@ static bool map_values(const struct order_brackets &brackets, uint64_t n, int mu
            && (several ? narrowest * BRACKET_CELLS * 2 > width && fabsf(map->offset) < 256 : holds);
 }
 
+template <class Key, class Way> static cudaError_t way_start(const bracket_pass<Key> &pass, const cut_array<Key> &cut, int multiprocessors, void *stream)
+{
+    return pass.brackets.count > 1   ? bracket_start<Key, Way, true, false>(pass, cut, multiprocessors, stream)
+           : pass.indices != nullptr ? bracket_start<Key, Way, false, true>(pass, cut, multiprocessors, stream)
+                                     : bracket_start<Key, Way, false, false>(pass, cut, multiprocessors, stream);
+}
+
 template <class Key> static cudaError_t brackets_start(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)
 {
     const struct order_brackets &brackets = *work->brackets;
-    const bool several = brackets.count > 1, indexed = work->indices != NULL;
     const uint64_t base = brackets.list[0].low, length = brackets.count > 0 ? brackets.list[brackets.count - 1].last - base : 0;
     const cut_array<Key> cut(work->x, work->n);
     bracket_pass<Key> pass = {(const Key *)work->x, work->first, order_map_of(work->type), (Key)order_last(work->type),
@@ -391,16 +453,20 @@ template <class Key> static cudaError_t brackets_start(const struct order_work *
     while (length >> pass.shift >= BRACKET_CELLS - 2)
         pass.shift++;
     pass.origin = (Key)(base >> pass.shift > 0 ? base - (UINT64_C(1) << pass.shift) : 0);
-    if (several && indexed)
+    if (brackets.count > 1 && work->indices != NULL)
         return cudaErrorInvalidValue;
-    if constexpr (sizeof(Key) == sizeof(float))
-        if (work->type == ALLFOLD_F32 && brackets.count > 0 && map_values(brackets, work->n, multiprocessors, &pass.map_f32))
-            return several   ? bracket_start<Key, SEVERAL_BY_VALUE, false>(pass, cut, multiprocessors, stream)
-                   : indexed ? bracket_start<Key, ONE_BY_VALUE, true>(pass, cut, multiprocessors, stream)
-                             : bracket_start<Key, ONE_BY_VALUE, false>(pass, cut, multiprocessors, stream);
-    return several   ? bracket_start<Key, SEVERAL_BY_KEY, false>(pass, cut, multiprocessors, stream)
-           : indexed ? bracket_start<Key, ONE_BY_KEY, true>(pass, cut, multiprocessors, stream)
-                     : bracket_start<Key, ONE_BY_KEY, false>(pass, cut, multiprocessors, stream);
+    switch (brackets.count > 0 && map_values(work->type, brackets, work->n, multiprocessors, &pass.values) ? work->type : ALLFOLD_TYPE_NONE) {
+#define CASE(ID, ...)                                                                                   \
+    case ALLFOLD_##ID:                                                                                  \
+        if constexpr (sizeof(Key) == sizeof(element<ALLFOLD_##ID>::stored))                             \
+            return way_start<Key, by_value<element<ALLFOLD_##ID>>>(pass, cut, multiprocessors, stream); \
+        break;
+        FLOAT_TYPES(CASE)
+#undef CASE
+    default:
+        break;
+    }
+    return way_start<Key, by_key>(pass, cut, multiprocessors, stream);
 }
 
 cudaError_t order_brackets_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)

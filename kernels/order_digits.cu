@@ -12,11 +12,12 @@
      all blocks: set the counters of the round before to 0, which the round after the next one has */
 #include "kernels/order.cuh"
 
-constexpr int DIGITS_THREADS = 512, DIGITS_BLOCKS = 3, DIGITS_LOADS = 1, SEARCH_BLOCKS = 1, DIGITS_STEPS = 6;
+constexpr int DIGITS_THREADS = 512, DIGITS_BLOCKS = 3, DIGITS_LOADS = 1, SEARCH_THREADS = 1024, DIGITS_STEPS = 6;
 constexpr uint32_t DIGITS_COUNTERS = ORDER_DIGITS_MOST + ORDER_CUTS_MOST + 1;
 constexpr uint32_t SEARCH_COUNTERS = ORDER_DIGITS_MOST + ORDER_SEARCH_MOST + 1; /* of a round */
 static_assert(ORDER_CUTS_MOST < 1 << DIGITS_STEPS, "ranges are found in as many steps");
-static_assert(ORDER_SEARCH_MOST <= DIGITS_THREADS, "a thread has each target");
+static_assert(ORDER_SEARCH_MOST == 32, "a lane has each target");
+static_assert(SEARCH_THREADS == 32 * 32, "a lane has each warp's sum");
 
 /* Ranges, and the counters of their digits. */
 struct digits_shape {
@@ -34,43 +35,48 @@ static __host__ __device__ struct digits_shape shape_of(uint32_t cuts, uint32_t 
     return shape;
 }
 
-template <class Key> struct key_cut {
-    Key low, width;
-    uint32_t first, shift;
+/* Ranges in shared memory: lanes that look at different ones find them in different banks. */
+template <class Key> struct key_cuts {
+    Key lows[1 << DIGITS_STEPS], widths[1 << DIGITS_STEPS];
+    uint32_t firsts[1 << DIGITS_STEPS], shifts[1 << DIGITS_STEPS];
+    /* Called by all threads. Behind the last range no key is. */
+    __device__ __forceinline__ void take(const struct order_cut *cuts, uint32_t count)
+    {
+        for (uint32_t i = threadIdx.x; i < 1 << DIGITS_STEPS; i += blockDim.x) {
+            const order_cut &own = cuts[i < count ? i : 0];
+            lows[i] = i < count ? (Key)own.low : (Key)~(Key)0;
+            widths[i] = (Key)(own.last - own.low);
+            firsts[i] = own.first + 1;
+            shifts[i] = own.shift;
+        }
+    }
 };
-
-/* Behind the last range no key is. */
-template <class Key> static __device__ __forceinline__ key_cut<Key> key_cut_of(const struct order_cut *cuts, uint32_t count, uint32_t i)
-{
-    const order_cut &own = cuts[i < count ? i : 0];
-    return {i < count ? (Key)own.low : (Key)~(Key)0, (Key)(own.last - own.low), own.first + 1, own.shift};
-}
 
 /* Adds what a block's part of the array has of each digit to counts. All threads call it when cuts are there; counters are its own. several: ranges; else
    the one. */
-template <class Key, int loads, bool several, class Count>
+template <class Key, int threads, int loads, bool several, class Count>
 static __device__ __forceinline__ void count_digits(const Key *x, const cut_array<Key> &array, struct order_map map, const struct digits_shape shape,
-                                                    const key_cut<Key> *cuts, uint32_t *counters, Count *counts)
+                                                    const key_cuts<Key> &cuts, uint32_t *counters, Count *counts)
 {
     const uint32_t copies = 1u << shape.copies, copy = threadIdx.x % copies;
     for (uint32_t i = threadIdx.x; i < shape.digits * copies; i += blockDim.x)
         counters[i] = 0;
     __syncthreads();
-    const key_cut<Key> only = cuts[0];
+    const Key only_low = cuts.lows[0], only_width = cuts.widths[0];
+    const uint32_t only_first = cuts.firsts[0], only_shift = cuts.shifts[0];
     auto take = [&](const Key (&keys)[elements_of<Key, loads>], auto there, uint64_t) {
 #pragma unroll
         for (int e = 0; e < elements_of<Key, loads>; e++) {
             const Key key = key_of(keys[e], map);
             uint32_t c = 0;
             for (uint32_t step = shape.half; several && step > 0; step /= 2)
-                c += cuts[c + step].low <= key && c + step < shape.cuts ? step : 0;
-            const key_cut<Key> own = several ? cuts[c] : only;
-            const Key at = (Key)(key - own.low);
-            if (there(e) && at <= own.width)
-                atomicAdd(&counters[(own.first + (uint32_t)(at >> own.shift)) * copies + copy], 1u);
+                c += cuts.lows[c + step] <= key && c + step < shape.cuts ? step : 0;
+            const Key at = (Key)(key - (several ? cuts.lows[c] : only_low));
+            if (there(e) && at <= (several ? cuts.widths[c] : only_width))
+                atomicAdd(&counters[((several ? cuts.firsts[c] : only_first) + (uint32_t)(at >> (several ? cuts.shifts[c] : only_shift))) * copies + copy], 1u);
         }
     };
-    each_tile<Key, DIGITS_THREADS, loads, false>(x, array, take);
+    each_tile<Key, threads, loads, false>(x, array, take);
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < shape.digits; i += blockDim.x) {
         Count sum = 0;
@@ -96,10 +102,9 @@ __global__ void __launch_bounds__(DIGITS_THREADS, DIGITS_BLOCKS)
     digits_kernel(const __grid_constant__ digits_pass pass, const __grid_constant__ cut_array<Key> array)
 {
     __shared__ uint32_t counters[DIGITS_COUNTERS];
-    __shared__ key_cut<Key> cuts[1 << DIGITS_STEPS];
-    for (uint32_t i = threadIdx.x; i < 1 << DIGITS_STEPS; i += blockDim.x)
-        cuts[i] = key_cut_of<Key>(pass.cuts, pass.shape.cuts, i);
-    count_digits<Key, DIGITS_LOADS, several>((const Key *)pass.x, array, pass.map, pass.shape, cuts, counters, &pass.counts[ORDER_FIRST_COUNT]);
+    __shared__ key_cuts<Key> cuts;
+    cuts.take(pass.cuts, pass.shape.cuts);
+    count_digits<Key, DIGITS_THREADS, DIGITS_LOADS, several>((const Key *)pass.x, array, pass.map, pass.shape, cuts, counters, &pass.counts[ORDER_FIRST_COUNT]);
     end_pass(pass.end, pass.counts);
 }
 
@@ -127,7 +132,6 @@ cudaError_t order_digits_launch(const struct order_work *work, const struct orde
 struct search_pass {
     const void *x;
     struct order_map map;
-    uint64_t most_key;
     uint64_t *counts; /* 32 bits each, of three rounds in turn; then how many blocks are where others wait for them */
     uint32_t targets, rounds;
     struct order_end end;
@@ -137,65 +141,76 @@ struct search_pass {
 struct search_state {
     struct order_target targets[ORDER_SEARCH_MOST];
     struct order_cut cuts[ORDER_SEARCH_MOST];
+    uint32_t cut_of[ORDER_SEARCH_MOST]; /* of open targets */
     struct digits_shape shape;
 };
 
 /* The ranges of the open targets, each once: their order is that of the targets. Then all threads know them. */
-static __device__ __forceinline__ void list_cuts(struct search_state &state, uint32_t targets, uint64_t most_key)
+static __device__ __forceinline__ void list_cuts(struct search_state &state, uint32_t targets)
 {
-    if (threadIdx.x == 0) {
-        state.shape.cuts = 0;
-        for (uint32_t i = 0; i < targets; i++) {
-            const struct order_target target = state.targets[i];
-            if (order_target_is_open(&target) && (state.shape.cuts == 0 || state.cuts[state.shape.cuts - 1].low != target.low)) {
-                state.cuts[state.shape.cuts].low = target.low;
-                state.cuts[state.shape.cuts++].last = target.last;
-            }
+    if (threadIdx.x < 32) {
+        constexpr uint32_t all = 0xffffffffu;
+        const uint32_t lane = threadIdx.x, before = (1u << lane) - 1;
+        const struct order_target &target = state.targets[lane];
+        const bool is_open = lane < targets && order_target_is_open(&target);
+        const uint32_t open = __ballot_sync(all, is_open);
+        uint32_t next = lane; /* after the open one before */
+        while (next > 0 && (open >> (next - 1) & 1) == 0)
+            next--;
+        const bool is_first = is_open && (next == 0 || state.targets[next - 1].low != target.low);
+        const uint32_t firsts = __ballot_sync(all, is_first), count = (uint32_t)__popc(firsts), own = (uint32_t)__popc(firsts & (before << 1 | 1)) - 1;
+        uint32_t most = ORDER_DIGITS_MOST;
+        while (most * count > ORDER_DIGITS_MOST)
+            most /= 2;
+        if (is_open)
+            state.cut_of[lane] = own;
+        if (is_first) {
+            struct order_cut cut = {.low = target.low, .last = target.last, .first = own * most};
+            order_cut_into(&cut, most);
+            state.cuts[own] = cut;
         }
+        if (lane == 0)
+            state.shape = shape_of(count, count * most + 1);
     }
     __syncthreads();
-    const uint32_t count = state.shape.cuts;
-    uint32_t most = ORDER_DIGITS_MOST;
-    while (most * count > ORDER_DIGITS_MOST)
-        most /= 2;
-    if (threadIdx.x < count)
-        order_cut_into(&state.cuts[threadIdx.x], most);
-    __syncthreads();
-    if (threadIdx.x == 0)
-        state.shape = shape_of(count, order_cuts_number(state.cuts, count, most_key) + 1);
-    __syncthreads();
+}
+
+/* The sum of a warp's lanes up to and with this one. */
+static __device__ __forceinline__ uint32_t warp_running(uint32_t sum)
+{
+#pragma unroll
+    for (uint32_t step = 1; step < 32; step *= 2) {
+        const uint32_t more = __shfl_up_sync(0xffffffffu, sum, step);
+        sum += threadIdx.x % 32 >= step ? more : 0;
+    }
+    return sum;
 }
 
 /* Sets sums[i] to what counters 0 to i have together. Called by all threads. */
 static __device__ __forceinline__ void add_up(const uint32_t *counts, uint32_t count, uint32_t *sums)
 {
-    constexpr uint32_t WARPS = DIGITS_THREADS / 32, EACH = (SEARCH_COUNTERS + DIGITS_THREADS - 1) / DIGITS_THREADS;
-    __shared__ uint32_t of_warps[WARPS];
-    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    uint32_t loaded[EACH], own = 0; /* all are loaded, and then used: that takes time */
+    constexpr uint32_t MOST = (SEARCH_COUNTERS + SEARCH_THREADS - 1) / SEARCH_THREADS;
+    __shared__ uint32_t of_warps[32];
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, each = (count + SEARCH_THREADS - 1) / SEARCH_THREADS;
+    const uint32_t first = threadIdx.x * each, end = first + each < count ? first + each : count;
+    uint32_t loaded[MOST], own = 0; /* all are loaded, and then used: that takes time */
 #pragma unroll
-    for (uint32_t i = 0; i < EACH; i++)
-        loaded[i] = threadIdx.x + i * DIGITS_THREADS < count ? count_now(&counts[threadIdx.x + i * DIGITS_THREADS]) : 0;
+    for (uint32_t i = 0; i < MOST; i++)
+        loaded[i] = threadIdx.x + i * SEARCH_THREADS < count ? count_now(&counts[threadIdx.x + i * SEARCH_THREADS]) : 0;
 #pragma unroll
-    for (uint32_t i = 0; i < EACH; i++)
-        if (threadIdx.x + i * DIGITS_THREADS < DIGITS_COUNTERS)
-            sums[threadIdx.x + i * DIGITS_THREADS] = loaded[i];
+    for (uint32_t i = 0; i < MOST; i++)
+        if (threadIdx.x + i * SEARCH_THREADS < count)
+            sums[threadIdx.x + i * SEARCH_THREADS] = loaded[i];
     __syncthreads();
-    for (uint32_t i = threadIdx.x * EACH; i < (threadIdx.x + 1) * EACH && i < DIGITS_COUNTERS; i++)
+    for (uint32_t i = first; i < end; i++)
         own += sums[i];
-    uint32_t sum = own;
-#pragma unroll
-    for (uint32_t step = 1; step < 32; step *= 2) {
-        const uint32_t more = __shfl_up_sync(0xffffffffu, sum, step);
-        sum += lane >= step ? more : 0;
-    }
+    const uint32_t sum = warp_running(own);
     if (lane == 31)
         of_warps[warp] = sum;
     __syncthreads();
-    for (uint32_t i = 0; i < WARPS; i++)
-        sum += i < warp ? of_warps[i] : 0;
-    uint32_t running = sum - own;
-    for (uint32_t i = threadIdx.x * EACH; i < (threadIdx.x + 1) * EACH && i < DIGITS_COUNTERS; i++)
+    const uint32_t warps = warp_running(of_warps[lane]);
+    uint32_t running = sum - own + (warp > 0 ? __shfl_sync(0xffffffffu, warps, (int)warp - 1) : 0);
+    for (uint32_t i = first; i < end; i++)
         sums[i] = running += sums[i];
     __syncthreads();
 }
@@ -234,11 +249,11 @@ template <class Key> struct search_shape {
 };
 
 template <class Key>
-__global__ void __launch_bounds__(DIGITS_THREADS, SEARCH_BLOCKS)
+__global__ void __launch_bounds__(SEARCH_THREADS, 1)
     search_kernel(const __grid_constant__ search_pass pass, const __grid_constant__ cut_array<Key> array)
 {
     __shared__ uint32_t counters[DIGITS_COUNTERS];
-    __shared__ key_cut<Key> cuts[1 << DIGITS_STEPS];
+    __shared__ key_cuts<Key> cuts;
     __shared__ search_state state;
     uint32_t *const of_rounds = (uint32_t *)pass.counts;
     uint64_t *const arrived = &pass.counts[ORDER_SEARCH_COUNTS - 2];
@@ -246,27 +261,25 @@ __global__ void __launch_bounds__(DIGITS_THREADS, SEARCH_BLOCKS)
     for (uint32_t i = threadIdx.x; i < pass.targets; i += blockDim.x)
         state.targets[i] = pass.target[i];
     __syncthreads();
-    list_cuts(state, pass.targets, pass.most_key);
+    list_cuts(state, pass.targets);
     uint32_t round = 0;
 #pragma unroll 1
     for (; state.shape.cuts > 0 && round < pass.rounds; round++) {
         uint32_t *const counts = &of_rounds[round % 3 * SEARCH_COUNTERS], *const before = &of_rounds[(round + 2) % 3 * SEARCH_COUNTERS];
-        for (uint32_t i = threadIdx.x; i < 1 << DIGITS_STEPS; i += blockDim.x)
-            cuts[i] = key_cut_of<Key>(state.cuts, state.shape.cuts, i);
-        count_digits<Key, search_shape<Key>::loads, true>((const Key *)pass.x, array, pass.map, state.shape, cuts, counters, counts);
+        cuts.take(state.cuts, state.shape.cuts);
+        if (array.vectors <= 2 * (uint64_t)gridDim.x * SEARCH_THREADS) /* few: all blocks get some */
+            count_digits<Key, SEARCH_THREADS, 1, true>((const Key *)pass.x, array, pass.map, state.shape, cuts, counters, counts);
+        else
+            count_digits<Key, SEARCH_THREADS, search_shape<Key>::loads, true>((const Key *)pass.x, array, pass.map, state.shape, cuts, counters, counts);
         wait_for_blocks(arrived, round + 1);
         for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < digits_before; i += gridDim.x * blockDim.x)
             before[i] = 0;
         digits_before = state.shape.digits;
         add_up(counts, state.shape.digits, counters);
-        if (threadIdx.x < pass.targets && order_target_is_open(&state.targets[threadIdx.x])) {
-            uint32_t own = 0;
-            while (state.cuts[own].low != state.targets[threadIdx.x].low)
-                own++;
-            find_digit(&state.targets[threadIdx.x], state.cuts[own], counters);
-        }
+        if (threadIdx.x < pass.targets && order_target_is_open(&state.targets[threadIdx.x]))
+            find_digit(&state.targets[threadIdx.x], state.cuts[state.cut_of[threadIdx.x]], counters);
         __syncthreads();
-        list_cuts(state, pass.targets, pass.most_key);
+        list_cuts(state, pass.targets);
     }
     end_pass(pass.end, pass.counts, [&]() {
         for (uint32_t i = threadIdx.x; i < digits_before; i += blockDim.x)
@@ -284,21 +297,21 @@ template <class Key> static cudaError_t search_start(const struct order_work *wo
     static_assert(3 * SEARCH_COUNTERS <= 2 * (ORDER_SEARCH_COUNTS - 2), "the counters of three rounds, and two that count blocks");
     if (work->target_count > ORDER_SEARCH_MOST || end->count != ORDER_SEARCH_COUNTS || work->n > UINT32_MAX)
         return cudaErrorInvalidValue;
-    search_pass pass = {work->x, order_map_of(work->type), order_most(work->type), work->counts, work->target_count, work->rounds, *end, {}};
+    search_pass pass = {work->x, order_map_of(work->type), work->counts, work->target_count, work->rounds, *end, {}};
     for (uint32_t i = 0; i < work->target_count; i++)
         pass.target[i] = work->targets[i];
     cudaLaunchAttribute together = {}; /* blocks wait for each other */
     together.id = cudaLaunchAttributeCooperative;
     together.val.cooperative = 1;
     cudaLaunchConfig_t config =
-        launch_config(blocks_for(array.vectors, DIGITS_THREADS, 1, (uint64_t)multiprocessors * SEARCH_BLOCKS), DIGITS_THREADS, stream);
+        launch_config(blocks_for(array.vectors, SEARCH_THREADS, 1, (uint64_t)multiprocessors), SEARCH_THREADS, stream);
     config.attrs = &together;
     config.numAttrs = 1;
     const cudaError_t code = cudaLaunchKernelEx(&config, search_kernel<Key>, pass, array);
     if (code != cudaErrorCooperativeLaunchTooLarge && code != cudaErrorNotSupported)
         return code;
     cudaGetLastError(); /* a part of a device (MIG), say: one block need not wait */
-    const cudaLaunchConfig_t alone = launch_config(1, DIGITS_THREADS, stream);
+    const cudaLaunchConfig_t alone = launch_config(1, SEARCH_THREADS, stream);
     return cudaLaunchKernelEx(&alone, search_kernel<Key>, pass, array);
 }
 

@@ -89,12 +89,14 @@ static void exchange(struct order *o, uint64_t count)
         counts[count] = o->seen;
         counts[count + 1] = o->set.overflowed;
         counts[count + 2] = o->set.count;
+        counts[count + 3] = o->set.on_device ? o->set.count : 0;
     }
     if (comm_sum(&o->ctx->comm, counts, count + ORDER_MORE_COUNTS, o->error) != ALLFOLD_OK)
         return;
     o->seen = counts[count];
     o->set.overflowed = counts[count + 1] > 0;
     o->kept = counts[count + 2];
+    o->kept_there = counts[count + 3];
 }
 
 void order_pass(struct order *o, struct order_work *work, uint64_t counters)

@@ -33,14 +33,15 @@ struct order {
     /* Called when the set, of elements that stream, is full: makes room. NULL: then it overflows. */
     void (*trim)(struct order *o);
     uint64_t *counts;         /* of the last pass, of all ranks: see order_work. Behind them is room for ORDER_MORE_COUNTS */
-    uint64_t seen, kept;      /* elements in it, without those left out; in the sets of all ranks */
+    uint64_t seen, kept;      /* elements in it, without those left out; in the sets of all ranks, */
+    uint64_t kept_there;      /* and in those in device memory */
     uint64_t *own_counts;     /* memory for them, unless the device has answered, */
     uint64_t most_counts;     /* and its room */
     size_t clean;             /* bytes of the device's counters that are 0 */
 };
 
 enum {
-    ORDER_MORE_COUNTS = 3,
+    ORDER_MORE_COUNTS = 4,
     ORDER_SAMPLE_MOST = 1 << 20 /* elements, for which a set has room that is asked for so much, however little memory there is */
 };
 

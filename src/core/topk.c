@@ -11,7 +11,8 @@
 enum {
     WHOLE_MOST = 1 << 17, SAMPLE_MOST = 1 << 18, SAMPLE_MOST_HOST = 1 << 16, INDEX_RANGES = 1 << 16,
     NARROWED = 3, /* passes over a sample, at most, */
-    ENOUGH = 8    /* until about so many more of it are taken than are wanted */
+    ENOUGH = 8,   /* until about so many more of it are taken than are wanted */
+    TIES_FEW = 1 << 14 /* elements in device memory, besides the k and as many, that the host takes sooner than a pass leaves ties out */
 };
 
 struct candidate {
@@ -137,8 +138,12 @@ static bool keep_side(struct top *t, uint64_t key, struct order_ties ties, uint6
     return o->kept >= t->k && !o->set.overflowed;
 }
 
-/* The key of element `rank` of the set, in ascending order, of a sample: coarsely, on the wanted side. */
-static uint64_t sampled_key(struct top *t)
+/* The index below which enough ties lie, mostly, if so large a part of the elements are ties. */
+static uint64_t early_index(const struct top *t, double part) { return (uint64_t)fmin((double)t->o.positions, 4 * ((double)t->k + ENOUGH) / part); }
+
+/* A key with few more than k elements on the wanted side, as a sample says. If nearly all of these equal it, they are ties, of which the first will do: *ties
+   and *limit. */
+static uint64_t sampled_key(struct top *t, struct order_ties *ties, uint64_t *limit)
 {
     struct order *const o = &t->o;
     const allfold_type type = o->input->type;
@@ -147,13 +152,19 @@ static uint64_t sampled_key(struct top *t)
     if (o->error->status != ALLFOLD_OK)
         return 0;
     const double at = (double)t->k / (double)o->positions, n = (double)u64_max(worth, 1);
-    const double off = (5 * sqrt(n * at) + 5) / n, wanted = ceil((at + off) * (double)found);
+    const double off = (4 * sqrt(n * at) + 3) / n, wanted = ceil((at + off) * (double)found);
     if (!(wanted < (double)found))
         return t->smallest ? order_most(type) : 0;
     struct order_target target = {.rank = t->smallest ? (uint64_t)wanted : found - 1 - (uint64_t)wanted, .last = order_most(type), .count = found,
                                   .room = (uint64_t)wanted + ENOUGH};
     order_search(o, &target, 1, NARROWED);
-    return t->smallest ? target.last : target.low;
+    const uint64_t key = t->smallest ? target.last : target.low;
+    const struct order_bracket equal = order_equals(&t->space, key);
+    if (o->error->status == ALLFOLD_OK && target.low >= equal.low && target.last <= equal.last && target.count > target.room) {
+        *ties = (struct order_ties){.low = equal.low, .last = equal.last};
+        *limit = early_index(t, (double)target.count / (double)found);
+    }
+    return key;
 }
 
 /* After a pass that missed: the key of the last element that is wanted. */
@@ -202,21 +213,22 @@ static void find(struct top *t)
     const uint64_t own = o->input->range.count;
     const bool whole = o->positions <= WHOLE_MOST;
     const struct order_ties none = {.low = 1};
+    struct order_ties sampled = none;
+    uint64_t limit = UINT64_MAX;
     order_room(o, whole ? u64_max(own, 1) : u64_min(u64_max(own, SAMPLE_MOST), u64_max(own / 64, SAMPLE_MOST) + 3 * t->k));
-    const uint64_t key = whole ? (t->smallest ? order_most(o->input->type) : 0) : sampled_key(t);
-    if (keep_side(t, key, none, UINT64_MAX) || o->error->shared || o->seen - t->missing < t->k)
+    const uint64_t key = whole ? (t->smallest ? order_most(o->input->type) : 0) : sampled_key(t, &sampled, &limit);
+    const bool is_kept = keep_side(t, key, sampled, limit);
+    const bool is_known = !o->error->shared && ends_among_ties(t, key);
+    if (o->error->shared || o->seen - t->missing < t->k || (is_kept && (!is_known || o->kept_there < 2 * t->k + TIES_FEW)))
         return;
-    const bool is_known = ends_among_ties(t, key);
     const uint64_t last = is_known ? key : last_key(t);
     const struct order_bracket equal = order_equals(&t->space, last);
     const struct order_ties ties = {.low = equal.low, .last = equal.last};
     if (o->error->shared || (!is_known && keep_side(t, last, none, UINT64_MAX)) || o->error->shared)
         return;
-    /* Of so many ties enough come early, mostly. */
-    const uint64_t part = (uint64_t)((double)o->positions * 4 * ((double)t->k + ENOUGH) / (double)t->inside);
-    if (keep_side(t, last, ties, u64_min(part, o->positions)) || o->error->shared)
+    if (keep_side(t, last, ties, early_index(t, (double)t->inside / (double)o->positions)) || o->error->shared)
         return;
-    const uint64_t limit = last_index(t, &ties);
+    limit = last_index(t, &ties);
     if (!o->error->shared)
         keep_side(t, last, ties, limit);
 }

@@ -155,10 +155,12 @@ HOST_DEVICE bool order_target_is_open(const struct order_target *target) { retur
 /* How a range is cut into at most that many digits. */
 HOST_DEVICE void order_cut_into(struct order_cut *cut, uint32_t most)
 {
+    const uint64_t length = cut->last - cut->low;
     cut->shift = 0;
-    while ((cut->last - cut->low) >> cut->shift >= most)
-        cut->shift++;
-    cut->digits = (uint32_t)((cut->last - cut->low) >> cut->shift) + 1;
+    for (uint32_t step = 32; step > 0; step /= 2)
+        cut->shift += length >> cut->shift >> step >= most ? step : 0;
+    cut->shift += length >> cut->shift >= most;
+    cut->digits = (uint32_t)(length >> cut->shift) + 1;
 }
 /* Numbers the counters of ranges: of each its digits, and its end, unless the next one or no key follows. How many there are. */
 HOST_DEVICE uint32_t order_cuts_number(struct order_cut *cuts, uint32_t count, uint64_t most_key)

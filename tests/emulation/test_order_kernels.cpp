@@ -24,8 +24,9 @@ struct sample {
     std::vector<uint64_t> sorted;
 };
 
-/* Two of five elements are one number, one is another, or NaN, and two are random bits. */
-static struct sample sample_of(allfold_type type)
+/* Two of five elements are one number, one is another, or NaN, and two are random bits. close: of floating-point types these are from -3 to 3 in place of that,
+   and but one of some hundreds of the others, too. */
+static struct sample sample_of(allfold_type type, bool close)
 {
     const size_t each = allfold_type_bytes(type);
     struct sample s = {type, std::vector<char>(COUNT * each), std::vector<uint64_t>(COUNT), {}};
@@ -34,7 +35,8 @@ static struct sample sample_of(allfold_type type)
         state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
         const uint64_t random = state >> 32 | state << 32, most = order_most(type), kind = (random >> 20) % 5;
         const uint64_t key = kind < 2 ? most / 2 + 3 : kind == 2 ? (i % 7 == 0 ? most : most / 2 + 9) : random & most;
-        const uint64_t bits = order_bits(type, key);
+        const bool is_close = close && random % 331 != 5 && kind != 1;
+        const uint64_t bits = is_close ? type_real_bits(type, (double)(int64_t)state * 0x3p-63) : order_bits(type, key);
         memcpy(&s.bytes[i * each], &bits, each);
         s.keys[i] = type_kind(type) == 'b' ? bits != 0 : order_key(type, bits);
     }
@@ -191,9 +193,12 @@ int main()
         const allfold_type type = (allfold_type)number;
         if (!tap_wanted("order statistics of %s", allfold_type_name(type)))
             continue;
-        const struct sample s = sample_of(type);
+        const struct sample s = sample_of(type, false), close = sample_of(type, true);
         const bool few = brackets_are_right(s, 1, false, 100) && brackets_are_right(s, 6, true, 100);
-        const bool brackets = few && brackets_are_right(s, 1, false, 3) && brackets_are_right(s, 1, true, 3) && brackets_are_right(s, 6, false, 3)
+        const bool by_value = type_kind(type) != 'f'
+                              || (brackets_are_right(close, 1, true, 50) && brackets_are_right(close, 7, false, 50) && brackets_are_right(close, 7, true, 5)
+                                  && brackets_are_right(close, 8, true, 50) && brackets_are_right(close, 40, false, 50));
+        const bool brackets = few && by_value && brackets_are_right(s, 1, false, 3) && brackets_are_right(s, 1, true, 3) && brackets_are_right(s, 6, false, 3)
                               && brackets_are_right(s, 40, true, 3);
         const auto search = [&](uint32_t count) { return type == ALLFOLD_BOOL /* of which bytes are kept */ || search_is_right(s, count); };
         const bool searches = search(1) && search(14) && search(32);
