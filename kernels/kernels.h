@@ -153,8 +153,8 @@ int axis_constants_launch(const struct axis_work *work, uint64_t count, struct s
 int axis_normalise_launch(const struct softmax_axis_work *work, const struct softmax_constants *constants, int multiprocessors,
                           void *stream);
 
-/* Fold rows in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch does: logits at level fast; of bf16, by
-   counting values, logits and sums of exponentials at level exact; and the same of all types. *launched is false, and nothing has happened, unless it is one of these monoids,
+/* Fold rows in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch does: logits and sums of exponentials at level
+   fast; of bf16, by counting values, at level exact; and the same of all types. *launched is false, and nothing has happened, unless it is one of these monoids,
    elements of a row are neighbours of at most 4 bytes, aligned, and rows are long. */
 int logits_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int counted_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);

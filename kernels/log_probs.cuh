@@ -9,7 +9,7 @@ struct row_logits {
     float max; /* -inf before there is any element above it */
     bool nan;
     uint32_t best; /* the first vector of the tile in which max is */
-    double sum, weighted;
+    double sum, weights;
 };
 
 /* A row's elements in vectors; in the last, what is behind the end is -inf. */
@@ -91,6 +91,30 @@ struct logits_rows {
     uint64_t results, stride; /* of rows, in elements */
     uint32_t length, splits, chunk;
     unsigned char *partials;
+};
+
+/* A row, or a split, or a part of an array. */
+template <class Element> struct row_item {
+    uint64_t row;
+    uint32_t split, begin, end, whole; /* in vectors; whole: those of the row that lie within it */
+    row_vectors<Element> elements;
+    __device__ __forceinline__ row_item(const void *x, uint32_t length)
+    {
+        row = split = begin = 0;
+        end = (length + Element::per_vector - 1) / Element::per_vector;
+        whole = length / Element::per_vector;
+        elements = {(const typename Element::stored *)x, length};
+    }
+    __device__ __forceinline__ row_item(const struct logits_rows &rows, uint64_t item)
+    {
+        const uint32_t all = (rows.length + Element::per_vector - 1) / Element::per_vector;
+        row = rows.splits == 1 ? item : item / rows.splits;
+        split = rows.splits == 1 ? 0 : (uint32_t)(item % rows.splits);
+        begin = split * rows.chunk;
+        end = begin + rows.chunk < all ? begin + rows.chunk : all;
+        whole = rows.length / Element::per_vector;
+        elements = {(const typename Element::stored *)rows.x + row * rows.stride, rows.length};
+    }
 };
 
 template <class Partial> constexpr size_t PARTIAL_STRIDE = partial_bytes_aligned(sizeof(Partial));

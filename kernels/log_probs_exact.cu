@@ -209,35 +209,11 @@ template <bool weighted> struct exact_rows_plan {
     static constexpr size_t bytes = sizeof(typename exact_partial<weighted>::type), room = bytes % 32 == 0 ? bytes + 16 : bytes; /* in other banks than its neighbours */
 };
 
-/* A row, or a split, or a part of an array. */
-template <class Element> struct exact_item {
-    uint64_t row;
-    uint32_t split, begin, end, whole; /* in vectors; whole: those of the row that lie within it */
-    row_vectors<Element> elements;
-    __device__ __forceinline__ exact_item(const void *x, uint32_t length)
-    {
-        row = split = begin = 0;
-        end = (length + Element::per_vector - 1) / Element::per_vector;
-        whole = length / Element::per_vector;
-        elements = {(const typename Element::stored *)x, length};
-    }
-    __device__ __forceinline__ exact_item(const struct logits_rows &rows, uint64_t item)
-    {
-        const uint32_t all = (rows.length + Element::per_vector - 1) / Element::per_vector;
-        row = item / rows.splits;
-        split = (uint32_t)(item % rows.splits);
-        begin = split * rows.chunk;
-        end = begin + rows.chunk < all ? begin + rows.chunk : all;
-        whole = rows.length / Element::per_vector;
-        elements = {(const typename Element::stored *)rows.x + row * rows.stride, rows.length};
-    }
-};
-
 /* A tile is loaded while the one before it is folded: each lane's vectors come to a place of its own. */
 template <class Element> struct tile_ahead {
     static constexpr uint32_t lanes = 32, vectors = 16 / Element::per_vector, tile = lanes * vectors;
     uint4 *stage; /* of this lane; its vectors are `lanes` apart */
-    __device__ __forceinline__ void fetch(const exact_item<Element> &item, uint32_t first) const
+    __device__ __forceinline__ void fetch(const row_item<Element> &item, uint32_t first) const
     {
         if (first + tile > item.whole || first >= item.end)
             return;
@@ -248,7 +224,7 @@ template <class Element> struct tile_ahead {
         copy_commit();
     }
     /* The next tile may come to the place as soon as this one is in registers. */
-    __device__ __forceinline__ void take(uint4 *x, const exact_item<Element> &item, uint32_t first) const
+    __device__ __forceinline__ void take(uint4 *x, const row_item<Element> &item, uint32_t first) const
     {
         const bool fetched = first + tile <= item.whole;
         copy_wait(0);
@@ -281,7 +257,7 @@ exact_rows_fold(const __grid_constant__ struct logits_rows rows, uint32_t block_
             i = atomicAdd(&next, 1u);
         i = __shfl_sync(0xffffffffu, i, 0);
         if (i < count) {
-            const exact_item<Element> item(rows, block_first + i);
+            const row_item<Element> item(rows, block_first + i);
             ahead.fetch(item, item.begin);
         }
         return i;
@@ -293,7 +269,7 @@ exact_rows_fold(const __grid_constant__ struct logits_rows rows, uint32_t block_
     uint32_t own = claim();
 #pragma unroll 1
     while (own < count) {
-        const exact_item<Element> item(rows, block_first + own);
+        const row_item<Element> item(rows, block_first + own);
         row.start(item.begin);
 #pragma unroll 1
         for (uint32_t first = item.begin; first < item.end; first += tile) {
@@ -326,7 +302,7 @@ exact_whole_fold(const typename Element::stored *x, uint64_t n, uint32_t chunk, 
     __shared__ __align__(16) unsigned char asides[plan::threads * plan::room];
     extern __shared__ __align__(16) unsigned char bytes[];
     const uint64_t start = (uint64_t)blockIdx.x * chunk;
-    const exact_item<Element> item(x + start, n - start < chunk ? (uint32_t)(n - start) : chunk);
+    const row_item<Element> item(x + start, n - start < chunk ? (uint32_t)(n - start) : chunk);
     const tile_ahead<Element> ahead = {(uint4 *)bytes + threadIdx.x / lanes * tile + threadIdx.x % lanes};
     struct warp_bin here(0.0f);
     exact_row<false> row;

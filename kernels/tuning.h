@@ -173,12 +173,13 @@ constexpr uint64_t axis_rounds(enum cost cost, bool words, uint64_t tiles)
     return !words && (cost == COST_EXPONENTIAL || cost == COST_BINS || cost == COST_STATS) ? (tiles >= 64 ? 32 : tiles > 16 ? tiles / 2 : 8) : 8;
 }
 constexpr uint32_t AXIS_LEAST_COLUMNS = 16; /* side by side: of stats, so that there are enough blocks */
-/* Log-probabilities of rows at level fast: a block a row, or a part of it, of rows of at least `least` elements. vectors: of a thread's tile. */
+/* Log-probabilities and sums of exponentials of rows at level fast, of at least `least` elements: a warp a row, or a part of it. vectors: of a thread's
+   tile. */
 constexpr struct {
     int threads, vectors, blocks, blocks_f32;
     uint64_t least;
 } LOGITS_SHAPE = {128, 4, 10, 9, 1024};
-/* The same at level exact, and logsumexp: a warp a row, or a part of it. */
+/* The same at level exact. */
 struct exact_rows_shape {
     int threads, blocks;
     uint64_t shortest; /* row */

@@ -228,13 +228,16 @@ static bool bits_are(const struct arrays *a, const struct arrays *b, uint64_t ro
     return equal;
 }
 
-/* The fold of its own gives the same bits. */
-static bool is_logsumexp(const struct arrays *a, allfold_context *ctx, uint64_t rows)
+/* The fold of its own gives the same bits; at level fast it is within its bound. */
+static bool is_logsumexp(const struct test_case *c, const struct arrays *a, allfold_context *ctx, uint64_t rows)
 {
     double sums[ROWS_MAX];
     bool equal = allfold_reduce_axis(ctx, ALLFOLD_LOGSUMEXP, &a->view, NULL, &(allfold_outputs){&(allfold_output){.values = sums}, 1}) == ALLFOLD_OK;
-    for (uint64_t r = 0; r < rows; r++)
-        equal = equal && (a->results[1][r] == sums[r] || (a->results[1][r] != a->results[1][r] && sums[r] != sums[r]));
+    for (uint64_t r = 0; r < rows; r++) {
+        const long double want = c->level == ALLFOLD_LEVEL_EXACT ? a->results[1][r] : expected[r].nan ? NAN : expected[r].max + log1pl(expected[r].others);
+        const long double allowed = c->level == ALLFOLD_LEVEL_EXACT ? 0 : 0x1p-23L * fmaxl(1, fabsl(want)) + step_of(want);
+        equal = equal && is_near(sums[r], want, allowed);
+    }
     return equal;
 }
 
@@ -263,8 +266,9 @@ static bool run(const struct test_case *c)
         if (!right)
             printf("# rank %d, row %d: %.17g %.17g %.17g %d\n", rank, (int)r, got[0], got[1], got[2], (int)mine.argmax[r]);
     }
+    right = is_logsumexp(c, &whole, one, rows) && right;
     if (c->level == ALLFOLD_LEVEL_EXACT)
-        right = bits_are(&mine, &whole, rows) && is_logsumexp(&whole, one, rows) && right;
+        right = bits_are(&mine, &whole, rows) && right;
     double logsumexp[ROWS_MAX];
     for (uint64_t o = 0; o < parts[0].count; o++)
         for (uint64_t i = 0; i < parts[2].count; i++)
@@ -338,7 +342,7 @@ static void empty_axis(void)
 int main(int argc, char **argv)
 {
     static const allfold_type types[] = {ALLFOLD_F32, ALLFOLD_BF16, ALLFOLD_F64, ALLFOLD_F16};
-    static const uint64_t shapes[][3] = {{48, 1048, 1}, {3, 37, 5}, {4, 40000, 1}, {40, 3, 1}, {2, 8193, 2}, {30, 1, 2}};
+    static const uint64_t shapes[][3] = {{48, 1048, 1}, {3, 37, 5}, {4, 40000, 1}, {40, 3, 1}, {2, 8193, 2}, {30, 1, 2}, {21, 1024, 1}};
     static const allfold_level levels[] = {ALLFOLD_LEVEL_FAST, ALLFOLD_LEVEL_EXACT};
     char message[ALLFOLD_ERROR_BYTES];
     (void)argc;

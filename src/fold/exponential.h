@@ -307,6 +307,16 @@ HOST_DEVICE float exp_quick_f32(float x, const struct exp_anchor_f32 *m)
     return f32_from_bits(f32_bits(fmaf(q, f, up)) + (f32_bits(shifted) << 23));
 }
 
+/* The same of an x of 16 bits up to EXP_WHOLE, in fewer operations, and without subtracting the base: exp(x + n rest), where x = n ln 2 + d, ln 2 is
+   rounded to f32, and rest is what it lacks. d is exact. */
+HOST_DEVICE float exp_without_rest_f32(float x, const struct exp_anchor_f32 *m)
+{
+    const float up = (float)(1 << SOFTMAX_UP_F32);
+    const struct exp_parts_f32 parts = exp_reduce_f32(x, m);
+    const float slope = fmaf(exp_polynomial_f32(parts.d, up), parts.d, up);
+    return f32_from_bits(f32_bits(fmaf(slope, parts.d, up)) + (parts.power << 23));
+}
+
 /* How the terms of a sum were computed. */
 enum exp_terms { EXP_TERMS_F64, EXP_TERMS_F32, EXP_TERMS_QUICK };
 /* A sum of exponentials without the term of the largest element m, which is known to the bit. Relative to the reference, as the

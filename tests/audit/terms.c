@@ -4,6 +4,7 @@
 #define TAP_WITHOUT_MPI
 #include "tests/tap.h"
 
+#include "base/elements.h"
 #include "fold/exact_exponential.h"
 
 #include <stdlib.h>
@@ -28,6 +29,22 @@ static void try_wide(float x, struct errors *worst)
     const double error = (double)fabsl(term / exact - 1.0L) * 0x1p53;
     if (!(error <= worst->wide))
         worst->wide = error;
+}
+
+/* The terms of the 16-bit numbers of rows on a GPU, relative to what they are taken for. */
+static double worst_of_short(void)
+{
+    double worst = 0.0;
+    for (uint32_t bits = 0; bits < 1 << 16; bits++) {
+        const float x[] = {load_f16((element_f16){(uint16_t)bits}), load_bf16((element_bf16){(uint16_t)bits})};
+        for (int i = 0; i < 2; i++) {
+            const struct exp_anchor_f32 own = exp_anchor_f32(fabsf(x[i]) <= EXP_WHOLE ? (double)x[i] : 0.0, SOFTMAX_RANGE_F32);
+            const float n = exp_reduce_f32(x[i], &own).n;
+            if (fabsf(x[i]) <= EXP_WHOLE)
+                raise_to(&worst, (double)exp_without_rest_f32(x[i], &own) * power_of_two(-SOFTMAX_UP_F32), exp((double)x[i] - (double)n * (double)EXP_LN2_F32));
+        }
+    }
+    return worst;
 }
 
 static void try_element(float x, struct errors *worst)
@@ -70,6 +87,9 @@ int main(void)
     tap_ok(exact <= 0.63, "terms of f32, level exact, are within 0.63 2^-24");
     tap_ok(second <= 0.29, "1 + q of softmax of f32 is within 0.29 2^-24");
     tap_ok(quick <= 1.76, "terms of f32 of logsumexp at level fast, and that rows on a GPU keep, are within 1.76 2^-24");
+    const double of_short = worst_of_short();
+    tap_note("terms of 16 bits, of rows on a GPU: %.4f", of_short);
+    tap_ok(of_short <= 1.03, "terms of f16 and bf16 of logsumexp at level fast, of rows on a GPU, are within 1.03 2^-24");
     tap_ok(wide <= 0.31, "terms in f64, level exact, are within 0.31 2^-53");
     return tap_done();
 }

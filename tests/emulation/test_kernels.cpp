@@ -644,6 +644,64 @@ static void test_rows(allfold_type type, bool logarithm, allfold_level level)
     tap_ok(right, "%ssoftmax of rows of %s, level %d, %d arrays", logarithm ? "log-" : "", allfold_type_name(type), (int)level, count);
 }
 
+/* Sums of exponentials of long rows at level fast: partials, beside those of the CPU, whose terms are off by as much. */
+static bool long_rows_job(const struct rows_case *c, const struct job *job)
+{
+    const size_t bytes = allfold_type_bytes(job->type), each = partial_stride(job->monoid, job->type), room = c->rows * each * 200;
+    const struct room x = input_of(job, 0);
+    const uint64_t stride = c->length + c->gap;
+    void *const partials = calloc(1, room);
+    struct axis_work work = {};
+    bool launched;
+    work.monoid = job->monoid;
+    work.type = job->type;
+    work.x = x.start;
+    work.box = {c->rows, c->length, 1, stride, 1};
+    work.partials = partials;
+    work.bytes = room;
+    emulation_order(job->n);
+    const int code = logits_rows_launch(&work, job->multiprocessors, NULL, &launched);
+    bool right = (code == 0 || failed("the launch fails with %d: %s", code, emulation_fault()))
+                 && (launched == c->taken || failed(launched ? "it is taken" : "it is not taken"));
+    for (uint64_t r = 0; right && launched && r < c->rows; r++) {
+        struct partial want;
+        double found[2], expected[2]; /* the maximum; the sum */
+        const struct work row = {job->monoid, job->type, (const char *)x.start + r * stride * bytes, c->length, 0, NULL, NULL};
+        monoid_identity(job->monoid, job->type, &want);
+        cpu_loops_base.fold(&row, &want);
+        memcpy(found, (char *)partials + r * each, sizeof found);
+        memcpy(expected, &want, sizeof expected);
+        const bool nan = expected[1] != expected[1], finite = fabs(expected[0]) < INFINITY;
+        if (nan ? found[1] == found[1] : found[0] != expected[0] || found[1] != found[1] || (finite && !(fabs(found[1] / expected[1] - 1) <= 4 * 0x1p-24)))
+            right = failed("row %llu is %.17g, %.17g, not %.17g, %.17g", (unsigned long long)r, found[0], found[1], expected[0], expected[1]);
+    }
+    free(partials);
+    free(x.block);
+    return right;
+}
+
+/* Rows that are split among blocks, and cut among a block's warps; whole rows of warps, one and more of each; and what is left to other kernels. */
+static void test_long_rows(allfold_type type)
+{
+    const uint64_t each = 16 / allfold_type_bytes(type), tile = 32 * (uint64_t)LOGITS_SHAPE.vectors * each, least = LOGITS_SHAPE.least;
+    const struct rows_case cases[] = {{2, 25 * tile + 3, each - 3, false, false, true}, {70, 2 * tile + 1, each - 1, false, false, true},
+                                      {131, least + 1, each - 1, false, false, true},   {123, 3 * tile - 1, 1, false, false, true},
+                                      {500, least, each, false, false, true},           {500, least - 1, 1, false, false, false},
+                                      {3, least, 0, false, false, false}};
+    int count = 0;
+    bool right = true;
+    if (!tap_wanted("sums of exponentials of long rows of %s", allfold_type_name(type)))
+        return;
+    for (const struct rows_case &c : cases)
+        for (int draw = 0; right && draw < (c.rows > 400 ? 1 : DRAW_COUNT); draw++, count++) {
+            const struct job job = {MONOID_sumexp_quick, type, c.rows * (c.length + c.gap), 0, 0, 1, (enum choice)draw};
+            right = long_rows_job(&c, &job);
+            if (!right)
+                tap_note("%llu x %llu, draw %d: %s", (unsigned long long)c.rows, (unsigned long long)c.length, draw, reason);
+        }
+    tap_ok(right, "sums of exponentials of long rows of %s, %d arrays", allfold_type_name(type), count);
+}
+
 /* job: of x. in_place: y is x, of its type; else y_offset as job->offset. */
 static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_type, uint64_t y_offset, bool in_place)
 {
@@ -749,6 +807,8 @@ int main()
         test_resident(type, false, ALLFOLD_LEVEL_FAST);
         test_resident(type, false, ALLFOLD_LEVEL_EXACT);
         test_resident(type, true, ALLFOLD_LEVEL_EXACT); /* level fast has the same kernels */
+        if (type != ALLFOLD_F64)
+            test_long_rows(type);
     }
     tap_ok(kernels_check() == 0, "kernels_check finds the kernels");
     const struct softmax_work to_integers = {NULL, NULL, ALLFOLD_F32, ALLFOLD_INT32, 1, false, ALLFOLD_LEVEL_FAST, false};
