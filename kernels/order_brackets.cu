@@ -119,8 +119,8 @@ struct digit_counts {
 template <class Key> static __device__ __forceinline__ uint32_t bracket_of(const several_brackets<Key> &several, Key key, uint32_t count)
 {
     uint32_t b = 0;
-#pragma unroll
-    for (uint32_t step = 1 << (BRACKET_STEPS - 1); step > 0; step /= 2)
+#pragma unroll 1
+    for (uint32_t step = count <= FEW_BRACKETS ? (FEW_BRACKETS + 1) / 2 : 1 << (BRACKET_STEPS - 1); step > 0; step /= 2)
         b += several.lows[b + step] <= key ? step : 0;
     return b < count ? b : count; /* behind the last one are the largest keys */
 }
@@ -298,8 +298,8 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
         }
     };
 
-    /* Whether the tile was crowded, for this lane. */
-    auto take_apart = [&](const Key (&x)[shape::each], auto there) {
+    /* Whether the tile was crowded, for this lane. beyond: all ties in it lie behind the limit. */
+    auto take_apart = [&](const Key (&x)[shape::each], auto there, bool beyond) {
         const uint32_t nans_before = nans;
         int inside = 0;
         bool is_kept;
@@ -309,7 +309,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
             nans += pass.has_nan && there(e) && key > pass.last_number;
             from += !several && there(e) && key >= low;
             inside += count_key(key, there(e), &is_kept);
-            if (is_kept)
+            if (is_kept && !(beyond && key >= (Key)pass.ties.low && key <= (Key)pass.ties.last))
                 push(x[e], e);
         }
         return nans != nans_before || inside > shape::each / 8;
@@ -364,7 +364,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
     auto take = [&](const Key (&x)[shape::each], auto there, uint64_t first) {
         const bool was_crowded = crowded;
         const bool is_few = several && count <= FEW_BRACKETS;
-        const bool is_crowded = was_crowded ? take_apart(x, there) : is_few ? take_sparse(x, there, std::true_type()) : take_sparse(x, there, std::false_type());
+        const bool is_crowded = was_crowded ? take_apart(x, there, indexed && pass.first + first >= pass.limit) : is_few ? take_sparse(x, there, std::true_type()) : take_sparse(x, there, std::false_type());
         crowded = __ballot_sync(0xffffffffu, is_crowded) != 0;
         if (crowded != was_crowded || __ballot_sync(0xffffffffu, to - start > shape::waiting * row) != 0)
             empty_queue(first, was_crowded);
