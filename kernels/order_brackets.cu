@@ -363,8 +363,10 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
 
     auto take = [&](const Key (&x)[shape::each], auto there, uint64_t first) {
         const bool was_crowded = crowded;
-        const bool is_few = several && count <= FEW_BRACKETS;
-        const bool is_crowded = was_crowded ? take_apart(x, there, indexed && pass.first + first >= pass.limit) : is_few ? take_sparse(x, there, std::true_type()) : take_sparse(x, there, std::false_type());
+        const bool is_few = several && count <= FEW_BRACKETS, beyond = indexed && pass.first + first >= pass.limit;
+        const bool is_crowded = was_crowded ? take_apart(x, there, beyond)
+                                : is_few    ? take_sparse(x, there, std::true_type())
+                                            : take_sparse(x, there, std::false_type());
         crowded = __ballot_sync(0xffffffffu, is_crowded) != 0;
         if (crowded != was_crowded || __ballot_sync(0xffffffffu, to - start > shape::waiting * row) != 0)
             empty_queue(first, was_crowded);

@@ -220,12 +220,6 @@ template <class T> static __device__ __forceinline__ void store_shared(shared_ad
     else
         asm volatile("st.shared.u8 [%0], %1;" : : "r"(to), "r"((uint32_t)x) : "memory");
 }
-static __device__ __forceinline__ uint32_t load_shared_byte(shared_address from)
-{
-    uint32_t x;
-    asm volatile("ld.shared.u8 %0, [%1];" : "=r"(x) : "r"(from));
-    return x;
-}
 /* Adds, and does not wait for it; adds, and returns what was there. */
 static __device__ __forceinline__ void add_shared(shared_address to, uint32_t x) { asm volatile("red.shared.add.u32 [%0], %1;" : : "r"(to), "r"(x) : "memory"); }
 static __device__ __forceinline__ uint32_t fetch_add_shared(shared_address to, uint32_t x)
@@ -238,7 +232,6 @@ static __device__ __forceinline__ uint32_t fetch_add_shared(shared_address to, u
 typedef char *shared_address;
 static inline shared_address address_of(const void *shared) { return (char *)(uintptr_t)shared; }
 template <class T> static inline void store_shared(shared_address to, T x) { *emulation_at((T *)(void *)to) = x; }
-static inline uint32_t load_shared_byte(shared_address from) { return *emulation_at((uint8_t *)from); }
 static inline void add_shared(shared_address to, uint32_t x) { atomicAdd((uint32_t *)(void *)to, x); }
 static inline uint32_t fetch_add_shared(shared_address to, uint32_t x) { return atomicAdd((uint32_t *)(void *)to, x); }
 #endif
