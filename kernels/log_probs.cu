@@ -198,17 +198,23 @@ template <class Element, bool weighted> struct fast_row : row_logits {
             weights = factor > 0.0 ? factor * fma((double)to - (double)before, sum, weights) : 0.0;
         sum *= factor;
     }
-    /* By a GPU's own exp2. The term of what is below `least` is 0, as that of `least` is; -inf times 0 would be NaN. */
-    __device__ __forceinline__ void take_short_weighted(const uint4 *x)
+    /* By a GPU's own exp2. The term of what is below `least` is 0, as that of `least` is; -inf times 0 would be NaN. low: `least` is no further below the base:
+       the lowest numbers there are, beside which -inf and the padding must count nothing. */
+    static __device__ __forceinline__ float least_of(float base)
     {
-        const float least = Element::type == ALLFOLD_F16 ? -0x1.ffcp15f : anchor.base < -0x1p99f ? -0x1.fep127f : -0x1p100f;
+        return Element::type == ALLFOLD_F16 ? -0x1.ffcp15f : base < -0x1p99f ? -0x1.fep127f : -0x1p100f;
+    }
+    template <bool low> __device__ __forceinline__ void take_short_weighted(const uint4 *x)
+    {
+        const float least = least_of(anchor.base);
         float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f}, weighed[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
         for (int i = 0; i < count; i += Element::per_vector) {
-            const uint4 vector = vector_at_least<Element>(x[i / Element::per_vector], least);
+            const uint4 vector = low ? x[i / Element::per_vector] : vector_at_least<Element>(x[i / Element::per_vector], least);
 #pragma unroll
             for (int k = 0; k < Element::per_vector; k++) {
-                const float above = element(&vector, k) - anchor.base, term = exp2_short(above * 0x1.715476p0f);
+                const float distance = element(&vector, k) - anchor.base, above = low ? fmaxf(distance, -200.0f) : distance;
+                const float term = exp2_short(above * 0x1.715476p0f);
                 sums[k % 4] += term;
                 weighed[k % 4] = fmaf(term, above, weighed[k % 4]);
             }
@@ -255,7 +261,7 @@ template <class Element, bool weighted> struct fast_row : row_logits {
             best = v;
         }
         if constexpr (is_short && weighted)
-            take_short_weighted(x);
+            anchor.base - least_of(anchor.base) < 200.0f ? take_short_weighted<true>(x) : take_short_weighted<false>(x);
         else if constexpr (is_short)
             anchor.base == 0.0f ? take_short(x) : take_any(x, anchor);
         else if (weighted || anchor.base != 0.0f)

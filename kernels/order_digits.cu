@@ -162,15 +162,21 @@ static __device__ __forceinline__ void list_cuts(struct search_state &state, uin
         uint32_t most = ORDER_DIGITS_MOST;
         while (most * count > ORDER_DIGITS_MOST)
             most /= 2;
+        struct order_cut cut = {};
+        cut.low = target.low;
+        cut.last = target.last;
         if (is_open)
             state.cut_of[lane] = own;
-        if (is_first) {
-            struct order_cut cut = {.low = target.low, .last = target.last, .first = own * most};
+        if (is_first)
             order_cut_into(&cut, most);
+        uint32_t room = 1; /* for the digits of each */
+        while (__ballot_sync(all, cut.digits > room) != 0)
+            room *= 2;
+        cut.first = own * room;
+        if (is_first)
             state.cuts[own] = cut;
-        }
         if (lane == 0)
-            state.shape = shape_of(count, count * most + 1);
+            state.shape = shape_of(count, count * room + 1);
     }
     __syncthreads();
 }

@@ -3,8 +3,8 @@
 #include "tests/support.h"
 
 enum { OUTPUTS = 4, ROWS_MAX = 64, IGNORED = -7 };
-enum pattern { NORMAL, PEAKED, TIED, FAR, SPREAD, EQUAL, SPECIAL, PATTERNS };
-static const char *const patterns[] = {"normal", "peaked", "tied", "far from 0", "spread over bins", "equal", "special"};
+enum pattern { NORMAL, PEAKED, TIED, FAR, SPREAD, EQUAL, LOWEST, SPECIAL, PATTERNS };
+static const char *const patterns[] = {"normal", "peaked", "tied", "far from 0", "spread over bins", "equal", "lowest", "special"};
 
 static allfold_context *all[2], *alone[2]; /* of all ranks, of one; by level */
 
@@ -37,6 +37,7 @@ static double logit(const struct test_case *c, uint64_t row, uint64_t l)
     case FAR: return (row % 2 == 0 ? 1 : -1) * (row % 3 == 0 ? 40000.0 : row % 3 == 1 || c->type != ALLFOLD_F64 ? 3000.0 : 1e13) + 64 * u;
     case SPREAD: return (row % 4 == 3 && c->type != ALLFOLD_F16 ? 32740.0 : 50.0 * (double)(row % 7) - 150) + 60 * (u - 0.5) * (v > 0.9 ? 1.5 : 0.5);
     case EQUAL: return (double)row - 9;
+    case LOWEST: return row % 3 == 1 && u < 0.5 ? -INFINITY : -float_format_of(c->type).largest * (row % 3 == 2 && u < 0.5 ? 0.984375 : 1);
     default: break;
     }
     if (row % 5 == 1)

@@ -141,7 +141,7 @@ static bool keep_side(struct top *t, uint64_t key, struct order_ties ties, uint6
 /* The index below which enough ties lie, mostly, if so large a part of the elements are ties. */
 static uint64_t early_index(const struct top *t, double part) { return (uint64_t)fmin((double)t->o.positions, 4 * ((double)t->k + ENOUGH) / part); }
 
-/* A key with few more than k elements on the wanted side, as a sample says. If nearly all of these equal it, they are ties, of which the first will do: *ties
+/* A key with few more than k elements on the wanted side, as a sample says. If more than that equal it, they are ties, of which the first will do, mostly: *ties
    and *limit. */
 static uint64_t sampled_key(struct top *t, struct order_ties *ties, uint64_t *limit)
 {
@@ -160,7 +160,8 @@ static uint64_t sampled_key(struct top *t, struct order_ties *ties, uint64_t *li
     order_search(o, &target, 1, NARROWED);
     const uint64_t key = t->smallest ? target.last : target.low;
     const struct order_bracket equal = order_equals(&t->space, key);
-    if (o->error->status == ALLFOLD_OK && target.low >= equal.low && target.last <= equal.last && target.count > target.room) {
+    const bool ties_cost = o->ctx->device->backend->own_memory; /* a host keeps the best k of them as they come */
+    if (o->error->status == ALLFOLD_OK && ties_cost && target.low >= equal.low && target.last <= equal.last && target.count > target.room) {
         *ties = (struct order_ties){.low = equal.low, .last = equal.last};
         *limit = early_index(t, (double)target.count / (double)found);
     }
@@ -217,16 +218,19 @@ static void find(struct top *t)
     uint64_t limit = UINT64_MAX;
     order_room(o, whole ? u64_max(own, 1) : u64_min(u64_max(own, SAMPLE_MOST), u64_max(own / 64, SAMPLE_MOST) + 3 * t->k));
     const uint64_t key = whole ? (t->smallest ? order_most(o->input->type) : 0) : sampled_key(t, &sampled, &limit);
-    const bool is_kept = keep_side(t, key, sampled, limit);
+    const bool is_early = limit < UINT64_MAX, is_found = keep_side(t, key, sampled, limit);
     const bool is_known = !o->error->shared && ends_among_ties(t, key);
-    if (o->error->shared || o->seen - t->missing < t->k || (is_kept && (!is_known || o->kept_there < 2 * t->k + TIES_FEW)))
+    const bool is_kept = is_found || (is_early && !is_known && !o->error->shared && keep_side(t, key, none, UINT64_MAX));
+    if (o->error->shared || o->seen - t->missing < t->k || (is_kept && (is_early || !is_known || o->kept_there < 2 * t->k + TIES_FEW)))
         return;
     const uint64_t last = is_known ? key : last_key(t);
     const struct order_bracket equal = order_equals(&t->space, last);
     const struct order_ties ties = {.low = equal.low, .last = equal.last};
     if (o->error->shared || (!is_known && keep_side(t, last, none, UINT64_MAX)) || o->error->shared)
         return;
-    if (keep_side(t, last, ties, early_index(t, (double)t->inside / (double)o->positions)) || o->error->shared)
+    if (!(is_early && is_known) && keep_side(t, last, ties, early_index(t, (double)t->inside / (double)o->positions)))
+        return;
+    if (o->error->shared)
         return;
     limit = last_index(t, &ties);
     if (!o->error->shared)
