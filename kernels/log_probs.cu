@@ -198,12 +198,13 @@ template <class Element, bool weighted> struct fast_row : row_logits {
             weights = factor > 0.0 ? factor * fma((double)to - (double)before, sum, weights) : 0.0;
         sum *= factor;
     }
-    /* By a GPU's own exp2. The term of what is below `least` is 0, as that of `least` is; -inf times 0 would be NaN. low: `least` is no further below the base:
-       the lowest numbers there are, beside which -inf and the padding must count nothing. */
+    /* In place of what is smaller: of 16 bits and finite. */
     static __device__ __forceinline__ float least_of(float base)
     {
         return Element::type == ALLFOLD_F16 ? -0x1.ffcp15f : base < -0x1p99f ? -0x1.fep127f : -0x1p100f;
     }
+    /* By a GPU's own exp2. The term of what is below `least` is 0, as that of `least` is; -inf times 0 would be NaN. low: `least` is no further below the base:
+       the lowest numbers there are, beside which -inf and the padding must count nothing. */
     template <bool low> __device__ __forceinline__ void take_short_weighted(const uint4 *x)
     {
         const float least = least_of(anchor.base);

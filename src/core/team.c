@@ -34,8 +34,7 @@ static struct range pieces_of(const struct team *team, uint64_t shard)
 }
 
 /* How many threads work side by side: as many as the device's host threads, the shards, its memory for queues and half of this rank's
-   share of the host's memory allow. If they only copy what goes to a device, every eighth is left out: fewer buffers need pinning, and the driver's own threads find
-   a core. */
+   share of the host's memory allow. */
 static int workers_of(const struct team *team)
 {
     const struct allfold_context *const ctx = team->pieces->ctx;
@@ -44,7 +43,7 @@ static int workers_of(const struct team *team)
     const uint64_t room = device->queue_memory > 0 ? u64_min(memory, device->queue_memory) : memory;
     const uint64_t most = u64_max(room / (uint64_t)device->worker_queues / u64_max(team->pieces->queue_bytes, ctx->queue_bytes), 1);
     const bool copies = device->backend->own_memory && !pieces_are_chunked(team->pieces);
-    const int workers = device->workers - (copies ? device->workers / 8 : 0);
+    const int workers = copies ? copying_threads(device->workers) : device->workers;
     return team->pieces->queue != NULL ? 1 : (int)u64_max(u64_min(u64_min((uint64_t)workers, most), team->end - team->next), 1);
 }
 

@@ -60,7 +60,7 @@ static bool pin_much(struct cuda_queue *owner, size_t bytes)
     enum { LEAST = 16 << 20, SHARE = 1 << 20, PAGE = 4096 };
     char *const memory = bytes >= LEAST ? host_allocate(bytes) : NULL;
     void *seen = NULL;
-    const int all = owner->queue.device->threads, threads = all - all / 8; /* a kernel is loaded meanwhile: a thread without a core would keep all waiting */
+    const int threads = copying_threads(owner->queue.device->threads);
     if (memory == NULL)
         return false;
 #pragma omp parallel for num_threads(threads)
