@@ -27,7 +27,7 @@ template <class Count> static __device__ __forceinline__ Count count_now(const C
 /* The key functions by type. */
 #define DEFINE(bytes, bits, type, signed_type)                                                                    \
     static __device__ __forceinline__ type key_of(type x, struct order_map map) { return order_key_##bits(x, map); } \
-    static __device__ __forceinline__ type element_of_key(type key, struct order_map map)                         \
+    static __host__ __device__ __forceinline__ type element_of_key(type key, struct order_map map)                \
     {                                                                                                             \
         const type x = (type)(key - map.add);                                                                     \
         return (type)(x ^ ((type)((signed_type)x >> ((bits) - 1)) & (type)map.flip));                             \
@@ -63,7 +63,7 @@ template <class Launch> static cudaError_t with_key(allfold_type type, Launch la
 /* An array whose middle can be loaded in vectors: [head, head + vectors * per) of n elements. */
 template <class Stored> struct cut_array {
     uint64_t n, head, vectors;
-    cut_array(const void *x, uint64_t n) : n(n)
+    __host__ __device__ cut_array(const void *x, uint64_t n) : n(n)
     {
         constexpr uint64_t per = 16 / sizeof(Stored);
         const uint64_t off = (uint64_t)(uintptr_t)x % 16 / sizeof(Stored);
@@ -163,9 +163,9 @@ static __device__ __forceinline__ float bounded(float x, float scale, float offs
 
 /* How a pass ends: the host learns what it has counted. */
 struct order_end {
-    uint64_t *answer; /* host memory; NULL: it does not */
+    uint64_t *answer; /* host memory, or a chain's; NULL: it does not */
     uint32_t count;   /* of numbers: all counters, the last of which counts blocks that have ended */
-    struct fold_mailbox *mailbox;
+    struct fold_mailbox *mailbox; /* NULL: nobody waits */
     uint32_t launch_id;
 };
 
@@ -188,22 +188,26 @@ template <class Write> static __device__ __forceinline__ void end_pass(const str
         return;
     __threadfence();
     write();
+    if (end.mailbox == NULL)
+        return;
     __threadfence_system();
     __syncthreads();
     if (threadIdx.x == 0)
         message_send(end.mailbox->partial.words, done, end.launch_id);
 }
 
-/* The answer is the counters, which then are 0. */
+/* The answer is the counters, which then are 0. Called by all threads of a block. */
+static __device__ __forceinline__ void take_answer(uint64_t *answer, uint64_t *counts, uint32_t count)
+{
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+        answer[i] = count_now(&counts[i]);
+        counts[i] = 0;
+    }
+}
 static __device__ __forceinline__ void end_pass(const struct order_end &end, uint64_t *counts)
 {
-    end_pass(end, counts, [&]() {
-#pragma unroll 4
-        for (uint32_t i = threadIdx.x; i < end.count; i += blockDim.x) {
-            end.answer[i] = count_now(&counts[i]);
-            counts[i] = 0;
-        }
-    });
+    end_pass(end, counts, [&]() { take_answer(end.answer, counts, end.count); });
 }
 
 static inline uint64_t blocks_for(uint64_t vectors, int threads, int loads, uint64_t most)

@@ -1,4 +1,5 @@
-/* Counts the elements below, at the ends of, and in brackets of keys, and keeps those that are inside (fold/order.h).
+/* Counts the elements below, at the ends of, and in brackets of keys, and keeps those that are inside (fold/order.h). Of a chain, each block makes the brackets of
+   what was found in the sample.
 
      each thread, for its elements of a tile:
          of one bracket: the key less the bracket's begin; is it behind that, and not beyond the end?
@@ -34,9 +35,19 @@ static __device__ __forceinline__ float count_ones(float count, float x)
 #endif
 }
 
+#define DEFINE(ID, name, ...) static __host__ __device__ double load(element_##name x) { return (double)load_##name(x); }
+FLOAT_TYPES(DEFINE)
+#undef DEFINE
+
 /* How elements are looked at: by key, or floating-point ones by value, in f32, to which larger ones are rounded: that keeps their order. */
 struct by_key {};
 template <class Element> struct by_value {
+    template <class Key> static __host__ __device__ double real_of(Key x)
+    {
+        typename Element::stored stored;
+        memcpy(&stored, &x, sizeof stored);
+        return (double)load(stored);
+    }
     template <class Key> static __device__ __forceinline__ float value_of(Key x)
     {
         typename Element::stored stored;
@@ -48,14 +59,17 @@ template <class Way> constexpr bool is_by_value = !std::is_same<Way, by_key>::va
 
 template <class Key> struct bracket_pass {
     const Key *x;
-    uint64_t first;
+    uint64_t first, n;
     struct order_map map;
     Key last_number;
     bool has_nan;
+    uint32_t multiprocessors;
     struct order_brackets brackets;
-    Key origin; /* of several, by key: cell c has the keys from origin + (c << shift) on */
-    uint32_t shift;
-    struct value_map values; /* by value */
+    struct order_chain *chain; /* NULL: the brackets are known. Else they are made of what a search in a sample has found: */
+    uint32_t pairs;            /* of so many pairs of targets; 0: of one, beyond which all is kept */
+    uint64_t sampled;
+    bool smallest;
+    struct order_space space;
     struct order_ties ties;
     uint64_t limit;
     uint64_t *counts;
@@ -70,6 +84,18 @@ template <class Key, bool indexed> struct bracket_shape {
     static constexpr int loads = order_loads(sizeof(Key)), each = elements_of<Key, loads>;
     static constexpr int waiting = indexed ? 0 : each / 2; /* elements of a lane that wait for those of the next tile; with indices none do */
     static constexpr int room = 32 * (each + waiting), ahead = 4;
+};
+
+/* Where elements are, seen from the brackets. */
+template <class Key> struct bracket_scale {
+    struct value_map values; /* by value */
+    Key origin;              /* of several, by key: cell c has the keys from origin + (c << shift) on */
+    uint32_t shift;
+    bool is_known; /* else the elements cannot be looked at in this way */
+};
+template <class Key> struct bracket_setup {
+    struct order_brackets brackets;
+    bracket_scale<Key> scale;
 };
 
 /* Of several brackets, a tile is loaded while the one before is taken: that takes registers. */
@@ -115,6 +141,79 @@ struct digit_counts {
     }
 };
 
+/* Whether elements can be looked at by value. One bracket, and a margin, is all that lies between 0 and 1; one that has all beyond an end is
+   bounded there by a number that does not matter. Several begin a cell behind 0, and are each, with
+   the numbers beside them, half a cell wide or more, so that few cells are mixed; or they are of one key, which many elements have then. */
+template <class Way, bool several, class Key>
+static __host__ __device__ bool map_values(const struct order_brackets &brackets, struct order_map order, uint64_t n, uint32_t multiprocessors, struct value_map *map)
+{
+    if (brackets.count == 0)
+        return false;
+    auto real = [&](uint64_t key) { return Way::template real_of<Key>(element_of_key((Key)key, order)); };
+    const double low = real(brackets.list[0].low), last = real(brackets.list[brackets.count - 1].last);
+    const bool begins = isfinite(low), ends = isfinite(last);
+    double narrowest = 0x1p200;
+    for (uint32_t b = 0; several && b < brackets.count && begins && ends; b++)
+        if (brackets.list[b].low < brackets.list[b].last)
+            narrowest = fmin(narrowest, real(brackets.list[b].last + 1) - real(brackets.list[b].low - 1));
+    if (!(begins && ends) && (several || !(begins || ends)))
+        return false;
+    const double large = fmax(begins ? fabs(low) : 0, ends ? fabs(last) : 0), least = fmax(large * 0x1p-18, 0x1p-80);
+    const double cell = (last - low) / (BRACKET_CELLS - 3), part = begins && ends ? (last - low) / 64 : 0;
+    const double margin = several ? cell : fmax(part, least), width = begins && ends ? last - low + 2 * margin : margin * 256;
+    map->scale = (float)(1 / width);
+    map->offset = (float)(begins ? (margin - low) / width : 1 - (last + margin) / width);
+    map->sum = begins && ends ? 1 : begins ? 2 : 0; /* at (1 - at); at (2 - at); 1 - at at */
+    map->product = begins ? 0 : 1;
+    const bool is_normal = map->scale >= 0x1p-100f && map->scale <= 0x1p100f && fabsf(map->offset) <= 0x1p100f;
+    const bool holds = (!begins || fmaf((float)low, map->scale, map->offset) > 0) && (!ends || fmaf((float)last, map->scale, map->offset) < 1);
+    return is_normal && n < (uint64_t)multiprocessors << 28
+           && (several ? narrowest * BRACKET_CELLS * 2 > width && fabsf(map->offset) < 256 : holds);
+}
+
+/* Brings what is known of the brackets to all threads, which call it. scratch: shared memory. */
+template <class Way, bool several, class Key>
+static __device__ __forceinline__ void set_up(bracket_setup<Key> &setup, const bracket_pass<Key> &pass, struct order_target *scratch)
+{
+    const struct order_chain *const chain = pass.chain;
+    for (uint32_t i = threadIdx.x; chain == NULL && i < pass.brackets.count; i += blockDim.x)
+        setup.brackets.list[i] = pass.brackets.list[i];
+    for (uint32_t i = threadIdx.x; chain != NULL && i < 2 * pass.pairs + (pass.pairs == 0); i += blockDim.x)
+        scratch[i] = chain->targets[i];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        setup.brackets.count = pass.brackets.count;
+        setup.brackets.whole = pass.brackets.whole;
+        if (chain != NULL && pass.pairs > 0) {
+            order_brackets_take(&setup.brackets, scratch, pass.pairs, pass.sampled, pass.last_number);
+        } else if (chain != NULL) {
+            setup.brackets.count = scratch->count <= scratch->room; /* else there are ties */
+            setup.brackets.list[0] = order_side(&pass.space, pass.smallest ? scratch->last : scratch->low, pass.smallest, pass.space.most);
+        }
+        const struct order_brackets &brackets = setup.brackets;
+        const Key base = brackets.count > 0 ? (Key)brackets.list[0].low : 0, length = brackets.count > 0 ? (Key)brackets.list[brackets.count - 1].last - base : 0;
+        uint32_t shift = 0;
+        while (length >> shift >= BRACKET_CELLS - 2)
+            shift++;
+        setup.scale.shift = shift;
+        setup.scale.origin = (Key)(base >> shift > 0 ? base - ((Key)1 << shift) : 0);
+        bool is_known = brackets.count > 0;
+        if constexpr (is_by_value<Way>)
+            is_known = map_values<Way, several, Key>(brackets, pass.map, pass.n, pass.multiprocessors, &setup.scale.values);
+        setup.scale.is_known = is_known || chain == NULL; /* else the host has seen that it is */
+    }
+    __syncthreads();
+    if (chain != NULL && blockIdx.x == 0) {
+        for (uint32_t i = threadIdx.x; i < setup.brackets.count; i += blockDim.x)
+            pass.chain->brackets.list[i] = setup.brackets.list[i];
+        if (threadIdx.x == 0) {
+            pass.chain->brackets.count = setup.brackets.count;
+            pass.chain->brackets.whole = setup.brackets.whole;
+            pass.chain->is_done = setup.scale.is_known;
+        }
+    }
+}
+
 /* How many brackets begin at the key or before. */
 template <class Key> static __device__ __forceinline__ uint32_t bracket_of(const several_brackets<Key> &several, Key key, uint32_t count)
 {
@@ -127,31 +226,31 @@ template <class Key> static __device__ __forceinline__ uint32_t bracket_of(const
 
 /* The cell of an element, which never falls as keys rise; of NaN the first, by value. By value there is more in the upper two bits, which no address
    keeps. */
-template <class Way, class Key> static __device__ __forceinline__ uint32_t cell_of(Key x, const bracket_pass<Key> &pass)
+template <class Way, class Key> static __device__ __forceinline__ uint32_t cell_of(Key x, const bracket_scale<Key> &scale, struct order_map map)
 {
     if constexpr (is_by_value<Way>) {
-        return f32_bits(fmaf(bounded(Way::value_of(x), pass.values.scale, pass.values.offset), (BRACKET_CELLS - 1) * 0x1p-22f, 2.0f));
+        return f32_bits(fmaf(bounded(Way::value_of(x), scale.values.scale, scale.values.offset), (BRACKET_CELLS - 1) * 0x1p-22f, 2.0f));
     } else {
-        const Key key = key_of(x, pass.map), cell = (Key)((key > pass.origin ? key - pass.origin : 0) >> pass.shift);
+        const Key key = key_of(x, map), cell = (Key)((key > scale.origin ? key - scale.origin : 0) >> scale.shift);
         return cell < BRACKET_CELLS - 1 ? (uint32_t)cell : BRACKET_CELLS - 1;
     }
 }
 
 /* All threads call it, and then wait for each other. */
-template <class Way, class Key> static __device__ __forceinline__ void make_table(several_brackets<Key> &table, const bracket_pass<Key> &pass)
+template <class Way, class Key> static __device__ __forceinline__ void make_table(several_brackets<Key> &table, const bracket_setup<Key> &setup, struct order_map map)
 {
     constexpr uint32_t own = BRACKET_CELLS / ORDER_SHAPE.threads;
-    const uint32_t count = pass.brackets.count;
+    const uint32_t count = setup.brackets.count;
     const bool few = count <= FEW_BRACKETS;
     const uint32_t mixed = few ? 0 : (1 << BRACKET_STEPS) * (uint32_t)sizeof table.from[0];
     table.mixed = mixed;
     for (uint32_t b = threadIdx.x; b < 1 << BRACKET_STEPS; b += blockDim.x) {
         const bool there = b >= 1 && b <= count;
-        const struct order_bracket bracket = pass.brackets.list[there ? b - 1 : 0];
+        const struct order_bracket bracket = setup.brackets.list[there ? b - 1 : 0];
         table.lows[b] = there ? (Key)bracket.low : (Key)~(Key)0;
         table.widths[b] = (Key)(bracket.last - bracket.low);
-        table.first_cells[b] = (uint16_t)cell_of<Way>(element_of_key((Key)bracket.low, pass.map), pass);
-        table.last_cells[b] = (uint16_t)cell_of<Way>(element_of_key((Key)bracket.last, pass.map), pass);
+        table.first_cells[b] = (uint16_t)cell_of<Way>(element_of_key((Key)bracket.low, map), setup.scale, map);
+        table.last_cells[b] = (uint16_t)cell_of<Way>(element_of_key((Key)bracket.last, map), setup.scale, map);
     }
     for (uint32_t i = threadIdx.x; i < sizeof table.from / sizeof(uint32_t); i += blockDim.x)
         table.from[i / 32][i % 32] = 0;
@@ -196,17 +295,23 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
     __shared__ element_queue<Key, indexed> queues[BRACKET_WARPS];
     __shared__ typename std::conditional<several, several_brackets<Key>, char>::type table;
     __shared__ uint32_t totals[ORDER_COUNTS + 1]; /* the last one: NaNs */
+    __shared__ bracket_setup<Key> setup;
     element_queue<Key, indexed> &queue = queues[threadIdx.x / 32];
-    const uint32_t lane = threadIdx.x % 32, count = pass.brackets.count;
+    const uint32_t lane = threadIdx.x % 32;
     if (threadIdx.x <= ORDER_COUNTS)
         totals[threadIdx.x] = 0;
+    set_up<Way, several>(setup, pass, (struct order_target *)queues);
+    if (!setup.scale.is_known) { /* of a chain: the host will see */
+        end_pass(pass.end, pass.counts);
+        return;
+    }
     if constexpr (several)
-        make_table<Way>(table, pass);
+        make_table<Way>(table, setup, pass.map);
     __syncthreads();
-    const Key low = (Key)pass.brackets.list[0].low, width = (Key)(pass.brackets.list[0].last - pass.brackets.list[0].low);
-    const bool whole = pass.brackets.whole;
+    const uint32_t count = setup.brackets.count;
+    const struct order_bracket &only = setup.brackets.list[0]; /* read where it is used, as it would take registers */
     bool keeps = pass.keys != NULL;
-    uint32_t nans = 0, from = 0, at_low = 0, at_last = 0, between = 0;
+    uint32_t from = 0;
     float behind = NONE_COUNTED;
     constexpr int row = 32 * (int)sizeof(Key); /* bytes between elements of a lane */
     const shared_address start = address_of(&queue.elements[lane]);
@@ -221,9 +326,20 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
 
     bool crowded = false; /* of a warp's last tile: many elements were inside, or some were NaN */
 
+    /* What a thread counts of some elements, apart from ORDER_FROM: few, so that it takes registers only then. The last one: NaNs. */
+    struct counted {
+        uint32_t of[ORDER_COUNTS + 1];
+    };
+    auto add_up = [&](const counted &own) {
+#pragma unroll
+        for (int i = 0; i <= ORDER_COUNTS; i++)
+            if (own.of[i] > 0)
+                atomicAdd(&totals[i], own.of[i]);
+    };
+
     /* Counts an element that is looked at by key. Whether it is inside; to be kept. */
-    auto count_key = [&](Key key, bool there, bool *is_kept) {
-        Key at = (Key)(key - low), end = width;
+    auto count_key = [&](Key key, bool there, counted *own, bool *is_kept) {
+        Key at = (Key)(key - (Key)only.low), end = (Key)(only.last - only.low);
         bool is_inside = there && at <= end && count > 0;
         if constexpr (several) {
             const uint32_t b = bracket_of(table, key, count);
@@ -235,11 +351,11 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
             if (is_inside)
                 atomicAdd(&table.inside[b][at == 0 ? ORDER_LOW : at == end ? ORDER_LAST : ORDER_BETWEEN], 1u);
         } else {
-            at_low += is_inside && at == 0;
-            at_last += is_inside && at == end && at != 0;
-            between += is_inside && at != end && at != 0;
+            own->of[ORDER_LOW] += is_inside && at == 0;
+            own->of[ORDER_LAST] += is_inside && at == end && at != 0;
+            own->of[ORDER_BETWEEN] += is_inside && at != end && at != 0;
         }
-        *is_kept = is_inside && keeps && (whole || (at != 0 && at != end));
+        *is_kept = is_inside && keeps && (setup.brackets.whole || (at != 0 && at != end));
         return is_inside;
     };
 
@@ -254,15 +370,16 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
     auto empty_queue = [&](uint64_t first, bool are_counted) {
         const uint32_t end_of_lane = lane + 32 * (uint32_t)((to - start) / row);
         uint32_t kept = 0;
+        counted own = {};
         for (uint32_t i = lane; __ballot_sync(0xffffffffu, i < end_of_lane) != 0; i += 32) {
             const bool there = i < end_of_lane;
             const Key x = there ? queue.elements[i] : (Key)0, key = key_of(x, pass.map);
             const uint32_t place = indexed && there ? queue.places[i] : 0;
             bool is_kept = there && keeps;
             if (!are_counted) {
-                count_key(key, there, &is_kept);
+                count_key(key, there, &own, &is_kept);
                 if constexpr (is_by_value<Way> && !several) /* what has been brought to 1 is counted */
-                    from += there && key >= low && bounded(Way::value_of(x), pass.values.scale, pass.values.offset) < 1;
+                    own.of[ORDER_FROM] += there && key >= (Key)only.low && bounded(Way::value_of(x), setup.scale.values.scale, setup.scale.values.offset) < 1;
             }
             if (indexed && is_kept)
                 is_kept = pass.first + first + place < pass.limit || key < (Key)pass.ties.low || key > (Key)pass.ties.last;
@@ -276,6 +393,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
             }
             kept += (uint32_t)__popc(lanes);
         }
+        add_up(own);
         if (kept > 0)
             keeps = store_kept(queue, kept, pass, pass.first + first); /* once there is no room, elements are only counted */
         __syncwarp();
@@ -284,52 +402,58 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
 
     /* By value NaN has been taken for the least number: if that is not in the queue, NaN goes there now. */
     auto take_nan = [&](const Key (&x)[shape::each], auto there) {
+        counted own = {};
         for (int e = 0; e < shape::each; e++) {
             const Key one = pick(x, e);
             if (!there(e) || key_of(one, pass.map) <= pass.last_number)
                 continue;
-            nans++;
-            bool is_queued = pass.values.product > 0;
+            own.of[ORDER_COUNTS]++;
+            bool is_queued = setup.scale.values.product > 0;
             if constexpr (several) {
                 is_queued = table.cells[0] == mixed; /* else no bracket begins before it, and what is counted there tells nothing */
             }
             if (!is_queued)
                 push(one, e);
         }
+        add_up(own);
     };
 
     /* Whether the tile was crowded, for this lane. beyond: all ties in it lie behind the limit. */
     auto take_apart = [&](const Key (&x)[shape::each], auto there, bool beyond) {
-        const uint32_t nans_before = nans;
+        counted own = {};
         int inside = 0;
         bool is_kept;
 #pragma unroll
         for (int e = 0; e < shape::each; e++) {
             const Key key = key_of(x[e], pass.map);
-            nans += pass.has_nan && there(e) && key > pass.last_number;
-            from += !several && there(e) && key >= low;
-            inside += count_key(key, there(e), &is_kept);
+            own.of[ORDER_COUNTS] += pass.has_nan && there(e) && key > pass.last_number;
+            own.of[ORDER_FROM] += !several && there(e) && key >= (Key)only.low;
+            inside += count_key(key, there(e), &own, &is_kept);
             if (is_kept && !(beyond && key >= (Key)pass.ties.low && key <= (Key)pass.ties.last))
                 push(x[e], e);
         }
-        return nans != nans_before || inside > shape::each / 8;
+        add_up(own);
+        return own.of[ORDER_COUNTS] > 0 || inside > shape::each / 8;
     };
 
     auto take_sparse = [&](const Key (&x)[shape::each], auto there, auto few) {
         [[maybe_unused]] constexpr bool is_few = decltype(few)::value;
+        [[maybe_unused]] const bracket_scale<Key> scale = setup.scale;
+        [[maybe_unused]] const Key low = (Key)only.low, width = (Key)(only.last - only.low);
         float zero = 0; /* NaN if an element is NaN, or infinite */
         [[maybe_unused]] uint32_t found[shape::ahead]; /* in the table, of some elements, and then used: looking takes time */
         const shared_address before = to;
+        [[maybe_unused]] counted own = {};
 #pragma unroll
         for (int e = 0; e < shape::each; e++) {
             bool may_be_inside;
             for (int i = 0; several && e % shape::ahead == 0 && i < shape::ahead; i++)
                 if constexpr (several)
-                    found[i] = *(const uint32_t *)((const char *)table.cells + (cell_of<Way>(x[e + i], pass) << 2));
+                    found[i] = *(const uint32_t *)((const char *)table.cells + (cell_of<Way>(x[e + i], scale, pass.map) << 2));
             if constexpr (is_by_value<Way>)
                 zero = fmaf(Way::value_of(x[e]), 0.0f, zero);
             else if (pass.has_nan)
-                nans += there(e) && key_of(x[e], pass.map) > pass.last_number;
+                own.of[ORDER_COUNTS] += there(e) && key_of(x[e], pass.map) > pass.last_number;
             if constexpr (several) {
                 const uint32_t add = found[e % shape::ahead];
                 may_be_inside = add == (is_few ? 0 : mixed);
@@ -340,9 +464,9 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
                 if (is_few && e % 8 == 7)
                     digits.widen();
             } else if constexpr (is_by_value<Way>) {
-                const float at = bounded(Way::value_of(x[e]), pass.values.scale, pass.values.offset);
+                const float at = bounded(Way::value_of(x[e]), scale.values.scale, scale.values.offset);
                 behind = count_ones(behind, there(e) ? at : 0);
-                may_be_inside = fmaf(at, pass.values.sum - at, pass.values.product) > 0;
+                may_be_inside = fmaf(at, scale.values.sum - at, scale.values.product) > 0;
             } else {
                 const Key key = key_of(x[e], pass.map);
                 from += there(e) && key >= low;
@@ -351,6 +475,8 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
             if (there(e) && may_be_inside)
                 push(x[e], e);
         }
+        if constexpr (!is_by_value<Way>)
+            add_up(own);
         if (zero != 0)
             take_nan(x, there);
         return zero != 0 || to - before > shape::each / 4 * row;
@@ -378,11 +504,8 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
     empty_queue(0, crowded);
     take_digits();
     from += (uint32_t)(behind - NONE_COUNTED);
-    const uint32_t own[] = {from, at_low, at_last, between, nans};
-    static_assert(ORDER_FROM == 0 && ORDER_LOW == 1 && ORDER_LAST == 2 && ORDER_BETWEEN == 3, "in this order");
-    for (int i = 0; i <= ORDER_COUNTS; i++)
-        if (own[i] > 0)
-            atomicAdd(&totals[i], own[i]);
+    if (from > 0)
+        atomicAdd(&totals[ORDER_FROM], from);
     __syncthreads();
     if (threadIdx.x == 0)
         add_count(&pass.counts[ORDER_NANS], totals[ORDER_COUNTS]);
@@ -411,64 +534,48 @@ static cudaError_t bracket_start(const bracket_pass<Key> &pass, const cut_array<
     return cudaLaunchKernelEx(&config, bracket_kernel<Key, Way, several, indexed>, pass, cut);
 }
 
-/* Whether elements can be looked at by value. One bracket, and a margin, is all that lies between 0 and 1; one that has all beyond an end is
-   bounded there by a number that does not matter. Several begin a cell behind 0, and are each, with
-   the numbers beside them, half a cell wide or more, so that few cells are mixed; or they are of one key, which many elements have then. */
-static bool map_values(allfold_type type, const struct order_brackets &brackets, uint64_t n, int multiprocessors, struct value_map *map)
+template <class Way, class Key>
+static cudaError_t way_start(const bracket_pass<Key> &pass, const cut_array<Key> &cut, bool several, int multiprocessors, void *stream)
 {
-    const double low = order_real(type, brackets.list[0].low), last = order_real(type, brackets.list[brackets.count - 1].last);
-    const bool several = brackets.count > 1, begins = isfinite(low), ends = isfinite(last);
-    double narrowest = 0x1p200;
-    for (uint32_t b = 0; several && b < brackets.count && begins && ends; b++)
-        if (brackets.list[b].low < brackets.list[b].last)
-            narrowest = fmin(narrowest, order_real(type, brackets.list[b].last + 1) - order_real(type, brackets.list[b].low - 1));
-    if (!(begins && ends) && (several || !(begins || ends)))
-        return false;
-    const double large = fmax(begins ? fabs(low) : 0, ends ? fabs(last) : 0), least = fmax(large * 0x1p-18, 0x1p-80);
-    const double cell = (last - low) / (BRACKET_CELLS - 3), part = begins && ends ? (last - low) / 64 : 0;
-    const double margin = several ? cell : fmax(part, least), width = begins && ends ? last - low + 2 * margin : margin * 256;
-    map->scale = (float)(1 / width);
-    map->offset = (float)(begins ? (margin - low) / width : 1 - (last + margin) / width);
-    map->sum = begins && ends ? 1 : begins ? 2 : 0; /* at (1 - at); at (2 - at); 1 - at at */
-    map->product = begins ? 0 : 1;
-    const bool is_normal = map->scale >= 0x1p-100f && map->scale <= 0x1p100f && fabsf(map->offset) <= 0x1p100f;
-    const bool holds = (!begins || fmaf((float)low, map->scale, map->offset) > 0) && (!ends || fmaf((float)last, map->scale, map->offset) < 1);
-    return is_normal && n < (uint64_t)multiprocessors << 28
-           && (several ? narrowest * BRACKET_CELLS * 2 > width && fabsf(map->offset) < 256 : holds);
-}
-
-template <class Key, class Way> static cudaError_t way_start(const bracket_pass<Key> &pass, const cut_array<Key> &cut, int multiprocessors, void *stream)
-{
-    return pass.brackets.count > 1   ? bracket_start<Key, Way, true, false>(pass, cut, multiprocessors, stream)
+    return several                   ? bracket_start<Key, Way, true, false>(pass, cut, multiprocessors, stream)
            : pass.indices != nullptr ? bracket_start<Key, Way, false, true>(pass, cut, multiprocessors, stream)
                                      : bracket_start<Key, Way, false, false>(pass, cut, multiprocessors, stream);
 }
 
 template <class Key> static cudaError_t brackets_start(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)
 {
-    const struct order_brackets &brackets = *work->brackets;
-    const uint64_t base = brackets.list[0].low, length = brackets.count > 0 ? brackets.list[brackets.count - 1].last - base : 0;
+    struct order_chain *const chain = work->chain;
     const cut_array<Key> cut(work->x, work->n);
-    bracket_pass<Key> pass = {(const Key *)work->x, work->first, order_map_of(work->type), (Key)order_last(work->type),
-                              order_last(work->type) < order_most(work->type), brackets, 0, 0, {}, work->ties, work->limit, work->counts,
-                              (Key *)work->keys, work->indices, work->capacity, work->answer_room, *end};
-    while (length >> pass.shift >= BRACKET_CELLS - 2)
-        pass.shift++;
-    pass.origin = (Key)(base >> pass.shift > 0 ? base - (UINT64_C(1) << pass.shift) : 0);
-    if (brackets.count > 1 && work->indices != NULL)
+    const uint32_t pairs = work->target_count / 2; /* of a chain */
+    const bool several = chain != NULL ? pairs > 1 : work->brackets->count > 1;
+    bracket_pass<Key> pass = {(const Key *)work->x, work->first, work->n, order_map_of(work->type), (Key)order_last(work->type),
+                              order_last(work->type) < order_most(work->type), (uint32_t)multiprocessors, {}, chain, pairs, work->chain_elements,
+                              work->smallest, order_space_of(work->type), work->ties, work->limit, work->counts, (Key *)work->keys, work->indices,
+                              work->capacity, work->answer_room, *end};
+    if (chain == NULL)
+        pass.brackets = *work->brackets;
+    else
+        pass.brackets.whole = pairs == 0;
+    if (several && work->indices != NULL)
         return cudaErrorInvalidValue;
-    switch (brackets.count > 0 && map_values(work->type, brackets, work->n, multiprocessors, &pass.values) ? work->type : ALLFOLD_TYPE_NONE) {
-#define CASE(ID, ...)                                                                                   \
-    case ALLFOLD_##ID:                                                                                  \
-        if constexpr (sizeof(Key) == sizeof(element<ALLFOLD_##ID>::stored))                             \
-            return way_start<Key, by_value<element<ALLFOLD_##ID>>>(pass, cut, multiprocessors, stream); \
+    switch (work->type) {
+#define CASE(ID, ...)                                                                                                                         \
+    case ALLFOLD_##ID:                                                                                                                        \
+        if constexpr (sizeof(Key) == sizeof(element<ALLFOLD_##ID>::stored)) {                                                                 \
+            typedef by_value<element<ALLFOLD_##ID>> Way;                                                                                      \
+            struct value_map values;                                                                                                          \
+            if (chain != NULL                                                                                                                 \
+                || (several ? map_values<Way, true, Key>(pass.brackets, pass.map, pass.n, pass.multiprocessors, &values)                      \
+                            : map_values<Way, false, Key>(pass.brackets, pass.map, pass.n, pass.multiprocessors, &values)))                   \
+                return way_start<Way>(pass, cut, several, multiprocessors, stream);                                                           \
+        }                                                                                                                                     \
         break;
         FLOAT_TYPES(CASE)
 #undef CASE
     default:
         break;
     }
-    return way_start<Key, by_key>(pass, cut, multiprocessors, stream);
+    return way_start<by_key>(pass, cut, several, multiprocessors, stream);
 }
 
 cudaError_t order_brackets_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)

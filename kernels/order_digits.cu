@@ -131,9 +131,12 @@ cudaError_t order_digits_launch(const struct order_work *work, const struct orde
 
 struct search_pass {
     const void *x;
+    uint64_t n;
     struct order_map map;
     uint64_t *counts; /* 32 bits each, of three rounds in turn; then how many blocks are where others wait for them */
     uint32_t targets, rounds;
+    struct order_chain *chain; /* not NULL: the last search of a chain, in what its brackets have kept, if that is no more than n. The chain is the answer */
+    uint64_t elements, last_number;
     struct order_end end;
     struct order_target target[ORDER_SEARCH_MOST];
 };
@@ -254,9 +257,36 @@ template <class Key> struct search_shape {
     static constexpr int loads = order_loads(sizeof(Key));
 };
 
+/* The targets of a chain's last search; how many elements its brackets have kept, if they are to be searched. All threads call it. */
+static __device__ __forceinline__ uint64_t take_chain(const search_pass &pass, struct search_state &state)
+{
+    __shared__ uint64_t counts[sizeof pass.chain->counts / sizeof(uint64_t)];
+    __shared__ struct order_brackets brackets;
+    for (uint32_t i = threadIdx.x; i < sizeof counts / sizeof *counts; i += blockDim.x)
+        counts[i] = pass.chain->counts[i];
+    for (uint32_t i = threadIdx.x; i < ORDER_CHAIN_BRACKETS; i += blockDim.x)
+        brackets.list[i] = pass.chain->brackets.list[i];
+    if (threadIdx.x == 0) {
+        brackets.count = pass.chain->brackets.count;
+        brackets.whole = pass.chain->brackets.whole;
+    }
+    __syncthreads();
+    const bool is_kept = pass.chain->is_done && counts[ORDER_NANS] == 0 && counts[ORDER_KEPT] <= pass.n;
+    if (threadIdx.x < pass.targets) {
+        struct order_target &target = state.targets[threadIdx.x];
+        const uint64_t before = order_target_locate(&target, &brackets, counts + ORDER_FIRST_COUNT, pass.elements, pass.elements, pass.last_number);
+        if (before == UINT64_MAX || !is_kept)
+            target.last = target.low; /* it is not looked for */
+        target.rank -= target.below - before;
+        target.below = before;
+    }
+    __syncthreads();
+    return is_kept ? counts[ORDER_KEPT] : 0;
+}
+
 template <class Key>
 __global__ void __launch_bounds__(SEARCH_THREADS, 1)
-    search_kernel(const __grid_constant__ search_pass pass, const __grid_constant__ cut_array<Key> array)
+    search_kernel(const __grid_constant__ search_pass pass)
 {
     __shared__ uint32_t counters[DIGITS_COUNTERS];
     __shared__ key_cuts<Key> cuts;
@@ -267,6 +297,7 @@ __global__ void __launch_bounds__(SEARCH_THREADS, 1)
     for (uint32_t i = threadIdx.x; i < pass.targets; i += blockDim.x)
         state.targets[i] = pass.target[i];
     __syncthreads();
+    const cut_array<Key> array(pass.x, pass.chain != NULL ? take_chain(pass, state) : pass.n);
     list_cuts(state, pass.targets);
     uint32_t round = 0;
 #pragma unroll 1
@@ -290,10 +321,14 @@ __global__ void __launch_bounds__(SEARCH_THREADS, 1)
     end_pass(pass.end, pass.counts, [&]() {
         for (uint32_t i = threadIdx.x; i < digits_before; i += blockDim.x)
             of_rounds[(round + 2) % 3 * SEARCH_COUNTERS + i] = 0;
+        uint64_t *const targets = pass.chain != NULL ? (uint64_t *)pass.chain->targets : pass.end.answer;
         for (uint32_t i = threadIdx.x; i < sizeof(struct order_target) / 8 * pass.targets; i += blockDim.x)
-            pass.end.answer[i] = ((const uint64_t *)state.targets)[i];
+            targets[i] = ((const uint64_t *)state.targets)[i];
         if (threadIdx.x < 2)
             arrived[threadIdx.x] = 0;
+        __syncthreads();
+        if (pass.chain != NULL)
+            take_answer(pass.end.answer, (uint64_t *)pass.chain, sizeof *pass.chain / 8);
     });
 }
 
@@ -303,7 +338,8 @@ template <class Key> static cudaError_t search_start(const struct order_work *wo
     static_assert(3 * SEARCH_COUNTERS <= 2 * (ORDER_SEARCH_COUNTS - 2), "the counters of three rounds, and two that count blocks");
     if (work->target_count > ORDER_SEARCH_MOST || end->count != ORDER_SEARCH_COUNTS || work->n > UINT32_MAX)
         return cudaErrorInvalidValue;
-    search_pass pass = {work->x, order_map_of(work->type), work->counts, work->target_count, work->rounds, *end, {}};
+    search_pass pass = {work->x, work->n, order_map_of(work->type), work->counts, work->target_count, work->rounds, work->chain, work->chain_elements, work->chain_last,
+                        *end, {}};
     for (uint32_t i = 0; i < work->target_count; i++)
         pass.target[i] = work->targets[i];
     cudaLaunchAttribute together = {}; /* blocks wait for each other */
@@ -313,12 +349,12 @@ template <class Key> static cudaError_t search_start(const struct order_work *wo
         launch_config(blocks_for(array.vectors, SEARCH_THREADS, 1, (uint64_t)multiprocessors), SEARCH_THREADS, stream);
     config.attrs = &together;
     config.numAttrs = 1;
-    const cudaError_t code = cudaLaunchKernelEx(&config, search_kernel<Key>, pass, array);
+    const cudaError_t code = cudaLaunchKernelEx(&config, search_kernel<Key>, pass);
     if (code != cudaErrorCooperativeLaunchTooLarge && code != cudaErrorNotSupported)
         return code;
     cudaGetLastError(); /* a part of a device (MIG), say: one block need not wait */
     const cudaLaunchConfig_t alone = launch_config(1, SEARCH_THREADS, stream);
-    return cudaLaunchKernelEx(&alone, search_kernel<Key>, pass, array);
+    return cudaLaunchKernelEx(&alone, search_kernel<Key>, pass);
 }
 
 cudaError_t order_search_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)

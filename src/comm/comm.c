@@ -461,7 +461,9 @@ static void *gather(struct comm *comm, const void *memory, size_t bytes, bool ev
     void *all = takes ? malloc((size_t)comm->size * bytes) : NULL;
     if (takes && all == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %zu bytes from each of %d ranks", bytes, comm->size);
-    if (comm_agree(comm, error) == ALLFOLD_OK) {
+    if (comm_agree(comm, error) == ALLFOLD_OK && comm->size == 1)
+        return memcpy(all, memory, bytes);
+    if (error->status == ALLFOLD_OK) {
         const int n = (int)bytes;
         const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
         const int code = everywhere ? MPI_Allgather(memory, n, MPI_BYTE, all, n, MPI_BYTE, comm->mpi->comm)

@@ -42,6 +42,7 @@ struct allfold_context {
     size_t gathered_bytes;
     void *order_memory;    /* device memory for what order statistics keep: likewise */
     size_t order_bytes;
+    size_t order_clean;    /* bytes of their counters, behind axis_memory, that are 0 */
     struct {
         void *memory;   /* that the ranks share, for partials along an axis that they cut: opened by the first such call, and kept; or NULL */
         bool tried;

@@ -216,7 +216,7 @@ void core_close(struct allfold_context *ctx)
         ctx->device->backend->close(ctx->device);
     }
     ctx->axis_memory = ctx->gathered = ctx->order_memory = NULL;
-    ctx->gathered_bytes = ctx->order_bytes = 0;
+    ctx->gathered_bytes = ctx->order_bytes = ctx->order_clean = 0;
     ctx->queue = NULL;
     ctx->device = NULL;
 }

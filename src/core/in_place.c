@@ -15,7 +15,7 @@ allfold_status in_place_open(struct allfold_context *ctx, void *stream, struct e
     if ((backend->own_memory && core_queues(ctx, 1, IN_PLACE_BYTES, error) != ALLFOLD_OK)
         || backend->enter(in_place_queue(ctx), stream, error) != ALLFOLD_OK || ctx->axis_memory != NULL)
         return error->status;
-    return backend->allocate(ctx->device, IN_PLACE_MEMORY_BYTES, &ctx->axis_memory, error);
+    return backend->allocate(ctx->device, IN_PLACE_MEMORY_BYTES + IN_PLACE_COUNTERS_BYTES, &ctx->axis_memory, error);
 }
 
 uint64_t in_place_results(const struct pieces *p)

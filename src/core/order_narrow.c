@@ -87,7 +87,7 @@ static void make_table(struct order *o, allfold_type type, const struct order_cu
 
 void order_narrow(struct order *o, bool of_set, struct order_target *targets, uint64_t count)
 {
-    const allfold_type type = of_set ? order_key_type(o) : o->input->type;
+    const allfold_type type = of_set ? order_key_type(o->input->type) : o->input->type;
     struct order_cut *const cuts = malloc((count + 1) * sizeof *cuts);
     struct order_table table = {.guess = {.cells = 1}};
     struct order_work work = {.kind = ORDER_TABLE, .table = &table};
@@ -123,7 +123,7 @@ static int compare_places(const void *a, const void *b)
 /* All passes in one, of a device whose set is the only one. */
 static void search_on_device(struct order *o, struct order_target *targets, uint32_t count, uint32_t passes)
 {
-    const struct order_elements elements = {order_key_type(o), o->set.keys, o->set.count, 0};
+    const struct order_elements elements = {order_key_type(o->input->type), o->set.keys, o->set.count, 0};
     struct order_target *places[ORDER_SEARCH_MOST], sorted[ORDER_SEARCH_MOST];
     for (uint32_t i = 0; i < count; i++)
         places[i] = &targets[i];

@@ -104,10 +104,11 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
     const uint64_t count = ORDER_FIRST_COUNT + counters;
     const size_t bytes = (count + ORDER_MORE_COUNTS) * sizeof *o->counts;
     const bool in_place = o->x.elements > 0, on_device = o->ctx->device->backend->own_memory;
+    const bool keeps = work->kind == ORDER_BRACKETS || work->kind == ORDER_CHAIN;
     if (o->error->shared)
         return;
     clear_counts(o, count + ORDER_MORE_COUNTS, in_place && on_device);
-    if (work->kind == ORDER_BRACKETS) {
+    if (keeps) {
         o->set.count = 0;
         o->set.overflowed = false;
         work->keys = o->set.keys;
@@ -119,7 +120,7 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
         const struct order_elements elements = {o->input->type, o->x.memory, o->x.elements, o->first};
         order_run_elements(o, work, &elements, bytes, on_device);
         o->seen = o->x.elements;
-        if (work->kind == ORDER_BRACKETS && !order_failed(o)) {
+        if (keeps && !order_failed(o)) {
             o->set.count = u64_min(o->counts[ORDER_KEPT], o->set.capacity);
             o->set.overflowed = o->counts[ORDER_KEPT] > o->set.capacity;
         }
@@ -135,7 +136,7 @@ void order_pass_set(struct order *o, struct order_work *work, uint64_t counters)
 {
     const uint64_t count = ORDER_FIRST_COUNT + counters;
     const size_t bytes = (count + ORDER_MORE_COUNTS) * sizeof *o->counts;
-    const struct order_elements elements = {order_key_type(o), o->set.keys, o->set.count, 0};
+    const struct order_elements elements = {order_key_type(o->input->type), o->set.keys, o->set.count, 0};
     if (o->error->shared)
         return;
     clear_counts(o, count + ORDER_MORE_COUNTS, elements.count > 0 && o->set.on_device);
@@ -150,7 +151,7 @@ void order_pass_set(struct order *o, struct order_work *work, uint64_t counters)
 /* Leaves the NaNs of a sample, which come last, out of its count. */
 static uint64_t count_numbers(struct order *o, uint64_t found)
 {
-    const allfold_type type = o->input->type, as = order_key_type(o);
+    const allfold_type type = o->input->type, as = order_key_type(o->input->type);
     const uint64_t end = order_last(type) + 1;
     struct order_table table = {.guess = {.cells = 1}};
     struct order_work work = {.kind = ORDER_TABLE, .table = &table};
@@ -162,9 +163,19 @@ static uint64_t count_numbers(struct order *o, uint64_t found)
     return o->error->status == ALLFOLD_OK ? o->counts[ORDER_FIRST_COUNT] : 0;
 }
 
+uint64_t order_stride(const struct order *o, uint64_t count) { return u64_max((o->positions + count - 1) / count, 1); }
+
+const struct order_chain *order_pass_chain(struct order *o, struct order_work *work)
+{
+    work->kind = ORDER_CHAIN;
+    work->limit = UINT64_MAX;
+    order_pass(o, work, ORDER_CHAIN_COUNTS);
+    return o->error->status == ALLFOLD_OK ? (const struct order_chain *)(const void *)o->counts : NULL;
+}
+
 void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *worth)
 {
-    const uint64_t stride = u64_max((o->positions + count - 1) / count, 1); /* so that there is room for the sample */
+    const uint64_t stride = order_stride(o, count);
     struct order_work work = {.kind = ORDER_SAMPLE, .stride = stride, .keys = o->set.keys};
     uint64_t sizes[2] = {0};
     o->set.count = 0;

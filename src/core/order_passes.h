@@ -37,11 +37,9 @@ struct order {
     uint64_t kept_there;      /* and in those in device memory */
     uint64_t *own_counts;     /* memory for them, unless the device has answered, */
     uint64_t most_counts;     /* and its room */
-    size_t clean;             /* bytes of the device's counters that are 0 */
 };
 
 enum {
-    ORDER_MORE_COUNTS = 4,
     ORDER_SAMPLE_MOST = 1 << 20 /* elements, for which a set has room that is asked for so much, however little memory there is */
 };
 
@@ -61,18 +59,25 @@ void order_room(struct order *o, uint64_t capacity);
 /* A pass over the array: kind and what belongs to it are set in the work, and counters are how many follow ORDER_FIRST_COUNT. What brackets keep
    is the set. */
 void order_pass(struct order *o, struct order_work *work, uint64_t counters);
+/* Whether a chain is possible: one device has all elements, none of which is left out. */
+static inline bool order_has_chain(const struct order *o)
+{
+    return o->ctx->comm.size == 1 && o->x.elements > 0 && o->set.on_device && o->input->nan == ALLFOLD_NAN_PROPAGATE;
+}
+/* The pass of a chain, whose stride and targets are set: see fold/order.h. NULL: *o->error is set. */
+const struct order_chain *order_pass_chain(struct order *o, struct order_work *work);
 /* The same over the set, of all ranks; not for brackets. */
 void order_pass_set(struct order *o, struct order_work *work, uint64_t counters);
 
 /* The set in host memory, until the next pass: where the device has written it, or brought there now. Local. */
 struct order_set order_set_on_host(struct order *o);
 
+/* Of a sample of at most `count` elements, for which there is room. */
+uint64_t order_stride(const struct order *o, uint64_t count);
 /* Makes the set a sample of the keys of all ranks: *found of them, at most `count`, for which there is room; unless NaN propagates, without the NaNs, which are last.
    Neighbours that are read together count for less: they are as good as *worth that lie apart. */
 void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *worth);
 
-/* Keys are elements of this type, and their own keys. */
-allfold_type order_key_type(const struct order *o);
 /* A table of boundaries in host memory, keys in ascending order; table->guess is set. Local. order_table_free ignores a table that is all 0. */
 allfold_status order_table_make(struct order_table *table, allfold_type type, const uint64_t *boundaries, uint32_t count, struct error *error);
 void order_table_free(struct order_table *table);

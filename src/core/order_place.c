@@ -11,16 +11,7 @@ enum {
     ANSWERED_ROOM = 1 << 15  /* and elements, with their indices */
 };
 _Static_assert(ANSWERED_MOST + ANSWERED_ROOM * 16 <= IN_PLACE_BYTES, "the staging memory has room");
-
-allfold_type order_key_type(const struct order *o)
-{
-    switch (order_key_bytes(o)) {
-    case 1: return ALLFOLD_UINT8;
-    case 2: return ALLFOLD_UINT16;
-    case 4: return ALLFOLD_UINT32;
-    default: return ALLFOLD_UINT64;
-    }
-}
+_Static_assert(ANSWERED_MOST + ORDER_SEARCH_COUNTS * 8 <= IN_PLACE_COUNTERS_BYTES, "so have the counters");
 
 struct job order_job(const struct order *o)
 {
@@ -116,10 +107,10 @@ void order_upload(struct order *o, struct order_work *work, size_t counts, struc
     const bool once = all <= IN_PLACE_BYTES;
     char *const staging = queue->staging;
     work->counts = (uint64_t *)(void *)memory;
-    work->clear = table == NULL && counts > o->clean ? counts : 0;
+    work->clear = counts;
     if (table == NULL)
         return;
-    o->clean = 0;
+    work->clear = 0;
     if (once) {
         memset(staging, 0, counts);
         memcpy(staging + at, work->table->keys, (work->table->count + 1) * each);
@@ -140,11 +131,9 @@ void order_upload(struct order *o, struct order_work *work, size_t counts, struc
 static void take_counts(struct order *o, const struct order_work *work, size_t counts)
 {
     if (work->answer == NULL) {
-        o->clean = 0;
         from_device(o, o->ctx->axis_memory, o->counts, counts);
     } else if (o->ctx->device->backend->wait(in_place_queue(o->ctx), o->error) == ALLFOLD_OK) {
         o->counts = work->answer;
-        o->clean = u64_max(o->clean, counts);
     }
 }
 
@@ -155,6 +144,7 @@ static void run_on_device(struct order *o, const struct order_work *given, const
     struct allfold_context *const ctx = o->ctx;
     struct order_work work = *given;
     struct order_table table;
+    size_t clean = 0;
     o->set.answer = NULL;
     if (in_place_open(ctx, o->input->stream, o->error) != ALLFOLD_OK)
         return;
@@ -165,12 +155,21 @@ static void run_on_device(struct order *o, const struct order_work *given, const
     if (counts > 0)
         order_upload(o, &work, counts, work.table != NULL ? &table : NULL);
     if (order_is_answered(counts, true)) {
+        if (work.table == NULL) { /* what a device has answered is 0 again */
+            const size_t used = counts + (work.wanted_count > 0 ? ORDER_SEARCH_COUNTS * sizeof(uint64_t) : 0);
+            work.counts = (uint64_t *)(void *)((char *)ctx->axis_memory + IN_PLACE_MEMORY_BYTES);
+            work.clear = used > ctx->order_clean ? used : 0;
+            clean = u64_max(used, ctx->order_clean);
+            ctx->order_clean = 0;
+        }
         work.answer = in_place_queue(ctx)->staging;
         work.answered = counts;
         work.answer_room = work.indices != NULL ? ANSWERED_ROOM : 0;
     }
     if (!order_failed(o) && ctx->device->backend->order(in_place_queue(ctx), &work, o->error) == ALLFOLD_OK && counts > 0)
         take_counts(o, &work, counts);
+    if (!order_failed(o) && clean > 0)
+        ctx->order_clean = clean;
     if (!order_failed(o) && work.answer_room > 0 && o->counts[ORDER_KEPT] <= ANSWERED_ROOM)
         o->set.answer = (const char *)work.answer + counts;
     if (order_failed(o)) {

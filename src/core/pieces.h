@@ -327,7 +327,8 @@ allfold_status pieces_fold_row(struct pieces *p, struct partial *partial, uint64
 enum {
     IN_PLACE_BYTES = 8 << 20, /* of the queue, where the device has memory of its own; of a batch's partials, and of its constants */
     IN_PLACE_CONSTANTS_AT = 2 * IN_PLACE_BYTES, /* in the context's memory: behind partials and scratch */
-    IN_PLACE_MEMORY_BYTES = 3 * IN_PLACE_BYTES,
+    IN_PLACE_MEMORY_BYTES = 3 * IN_PLACE_BYTES, /* behind it, counters of order statistics: */
+    IN_PLACE_COUNTERS_BYTES = 5 << 18,
     GATHERED_BYTES = 256 << 20, /* of elements that are copied together at a time; more if a row has more */
     WINDOW_BYTES = 2 * IN_PLACE_BYTES /* of all ranks: each batch takes a half, in turn */
 };

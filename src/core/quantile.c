@@ -26,7 +26,7 @@ struct quantiles {
     struct order_place *places;   /* where they are in the sorted array, in the call's order, */
     struct order_target *targets; /* and the elements that they need, in ascending order, none twice */
     uint64_t target_count;
-    uint64_t *kept;               /* as locate_target sets it, of each */
+    uint64_t *kept;               /* what order_target_locate says of each */
     struct order_target *inside;  /* targets in a set, or in a sample */
     uint64_t seen;  /* elements of all ranks, without those that are missing */
     uint64_t count; /* of these, those that have an order: NaNs are behind them */
@@ -55,36 +55,35 @@ static uint64_t call_number(const allfold_quantiles *call, allfold_nan nan)
 
 /* ---- brackets */
 
-/* Targets around q among `found` elements of a sample that is worth less. wide: how far, of what the usual deviations make. What need not be known of a
-   pair is an eighth of what lies between them. */
-static void sample_targets(const struct quantiles *w, uint64_t found, uint64_t worth, double wide, struct order_target *targets)
+/* Targets around each q among `found` elements of a sample that is worth less: how far is what the usual deviations make, but not so far that there
+   would be no room for what is inside. What need not be known of a pair is an eighth of what lies between them. Pairs that meet are one, so that targets are in
+   ascending order. How many pairs. */
+static uint32_t sample_targets(const struct quantiles *w, uint64_t found, uint64_t worth, struct order_target *targets)
 {
+    const double n = (double)worth, at = (double)(found - 1);
+    double inside = 0;
+    uint32_t pairs = 0;
+    for (size_t i = 0; i < w->call->count; i++)
+        inside += 2 * (DEVIATIONS * sqrt(n * w->q[i] * (1 - w->q[i])) + 2) / n;
+    const double wide = inside * KEPT_PART > 0.75 ? 0.75 / KEPT_PART / inside : 1;
     for (size_t i = 0; i < w->call->count; i++) {
-        const double q = w->q[i], n = (double)worth, off = (DEVIATIONS * sqrt(n * q * (1 - q)) + 2) / n * wide, at = (double)(found - 1);
+        const double q = w->q[i], off = (DEVIATIONS * sqrt(n * q * (1 - q)) + 2) / n * wide;
         const double low = floor((q - off) * at), high = ceil((q + off) * at);
-        targets[2 * i] = (struct order_target){.rank = low > 0 ? (uint64_t)low : 0, .last = order_most(w->o.input->type), .count = found};
-        targets[2 * i + 1] = targets[2 * i];
-        targets[2 * i + 1].rank = high < at ? (uint64_t)high : found - 1;
-        targets[2 * i].room = targets[2 * i + 1].room = (targets[2 * i + 1].rank - targets[2 * i].rank) / 8;
+        const uint64_t begin = low > 0 ? (uint64_t)low : 0, end = high < at ? (uint64_t)high : found - 1;
+        if (pairs > 0 && begin <= targets[2 * pairs - 1].rank) {
+            targets[2 * pairs - 1].rank = u64_max(targets[2 * pairs - 1].rank, end);
+            continue;
+        }
+        const struct order_target target = {.rank = begin, .last = order_most(w->o.input->type), .count = found, .room = (end - begin) / 8};
+        targets[2 * pairs] = targets[2 * pairs + 1] = target;
+        targets[2 * pairs++ + 1].rank = end;
     }
+    return pairs;
 }
 
-/* Makes brackets of pairs of targets, joined where they meet. A bracket that begins or ends the sample has all that lies beyond. */
-static void take_brackets(const struct quantiles *w, const struct order_target *targets, uint64_t found, struct order_brackets *brackets)
+static uint64_t sample_most(const struct quantiles *w)
 {
-    const uint64_t last_number = order_last(w->o.input->type);
-    struct order_bracket *before = NULL;
-    for (size_t i = 0; i < w->call->count; i++) {
-        const struct order_target *const low = &targets[2 * i], *const high = low + 1;
-        const struct order_bracket next = {low->rank == 0 ? 0 : u64_min(low->low, last_number),
-                                           high->rank == found - 1 ? last_number : u64_min(high->last, last_number)};
-        if (before == NULL || next.low > before->last + (before->last < last_number)) {
-            before = &brackets->list[brackets->count++];
-            *before = next;
-        }
-        before->low = u64_min(before->low, next.low);
-        before->last = u64_max(before->last, next.last);
-    }
+    return !w->o.ctx->device->backend->own_memory ? SAMPLE_MOST_HOST : w->call->count > 1 ? SAMPLE_MOST_SEVERAL : SAMPLE_MOST;
 }
 
 /* Brackets from a sample. */
@@ -92,18 +91,14 @@ static void sample_brackets(struct quantiles *w, struct order_brackets *brackets
 {
     struct order *const o = &w->o;
     uint64_t found = 0, worth = 0;
-    double inside = 0;
     *brackets = (struct order_brackets){.count = 0};
-    order_sample(o, !o->ctx->device->backend->own_memory ? SAMPLE_MOST_HOST : w->call->count > 1 ? SAMPLE_MOST_SEVERAL : SAMPLE_MOST, &found, &worth);
+    order_sample(o, sample_most(w), &found, &worth);
     if (o->error->status != ALLFOLD_OK || found == 0)
         return;
-    worth = u64_max(u64_min(worth, found), 1);
-    for (size_t i = 0; i < w->call->count; i++)
-        inside += 2 * (DEVIATIONS * sqrt((double)worth * w->q[i] * (1 - w->q[i])) + 2) / (double)worth;
-    sample_targets(w, found, worth, inside * KEPT_PART > 0.75 ? 0.75 / KEPT_PART / inside : 1, w->inside);
-    order_search(o, w->inside, 2 * w->call->count, NARROWED);
+    const uint32_t pairs = sample_targets(w, found, u64_max(u64_min(worth, found), 1), w->inside);
+    order_search(o, w->inside, 2 * pairs, NARROWED);
     if (o->error->status == ALLFOLD_OK)
-        take_brackets(w, w->inside, found, brackets);
+        order_brackets_take(brackets, w->inside, pairs, found, order_last(o->input->type));
 }
 
 /* ---- targets */
@@ -133,64 +128,15 @@ static const struct order_target *find_target(const struct quantiles *w, uint64_
     return bsearch(&(struct order_target){.rank = rank}, w->targets, w->target_count, sizeof *w->targets, compare_targets);
 }
 
-/* The target is now known to be among the keys [low, last]. */
-static void place_target(struct order_target *target, uint64_t low, uint64_t last, uint64_t below, uint64_t count)
-{
-    target->low = low;
-    target->last = last;
-    target->below = below;
-    target->count = count;
-}
-
-/* Where a target is, as the last pass has counted. *kept: how many elements of the set lie below; UINT64_MAX: it is not in the set. */
-static void locate_target(const struct quantiles *w, const struct order_brackets *brackets, struct order_target *target, uint64_t *kept)
-{
-    const uint64_t *counts = w->o.counts + ORDER_FIRST_COUNT, all = w->seen;
-    uint64_t low = target->low, below = target->below, before = 0;
-    for (uint32_t b = 0; b < brackets->count; b++, counts += ORDER_COUNTS) {
-        const struct order_bracket *const bracket = &brackets->list[b];
-        const uint64_t begin = all - counts[ORDER_FROM], at_low = counts[ORDER_LOW], between = counts[ORDER_BETWEEN];
-        const uint64_t end = begin + at_low + between + counts[ORDER_LAST];
-        if (bracket->last < target->low)
-            before += brackets->whole ? end - begin : between;
-        if (bracket->last < target->low || bracket->low > target->last)
-            continue;
-        *kept = UINT64_MAX;
-        if (target->rank < begin) {
-            place_target(target, low, bracket->low - 1, below, begin - below);
-            return;
-        }
-        if (target->rank < end) {
-            if (brackets->whole) {
-                *kept = before;
-                place_target(target, bracket->low, bracket->last, begin, end - begin);
-            } else if (target->rank < begin + at_low) {
-                place_target(target, bracket->low, bracket->low, begin, at_low);
-            } else if (target->rank >= begin + at_low + between) {
-                place_target(target, bracket->last, bracket->last, end - counts[ORDER_LAST], counts[ORDER_LAST]);
-            } else {
-                *kept = before;
-                place_target(target, bracket->low + 1, bracket->last - 1, begin + at_low, between);
-            }
-            return;
-        }
-        before += brackets->whole ? end - begin : between;
-        low = bracket->last + 1;
-        below = end;
-    }
-    *kept = UINT64_MAX;
-    place_target(target, low, target->last, below, (target->last == order_last(w->o.input->type) ? w->count : target->below + target->count) - below);
-}
-
-/* Finds the targets that are in the set. */
-static void search_set(struct quantiles *w)
+/* Finds the targets that are in the set: unless they are known, by a search. */
+static void search_set(struct quantiles *w, const struct order_target *known)
 {
     uint64_t count = 0, found = 0;
     for (uint64_t i = 0; i < w->target_count; i++) {
         const struct order_target *const target = &w->targets[i];
         if (w->kept[i] == UINT64_MAX)
             continue;
-        w->inside[count] = *target;
+        w->inside[count] = known != NULL ? known[i] : *target;
         w->inside[count].rank = target->rank - target->below + w->kept[i];
         w->inside[count++].below = w->kept[i];
     }
@@ -202,7 +148,31 @@ static void search_set(struct quantiles *w)
 
 /* ---- passes over all elements */
 
-/* A pass that keeps what is in the brackets. */
+/* The results are NaN: nothing need be found. */
+static bool are_nan(const struct quantiles *w) { return w->call->nan == ALLFOLD_NAN_PROPAGATE && w->nans > 0; }
+
+static void take_counts(struct quantiles *w)
+{
+    w->nans = w->o.counts[ORDER_NANS];
+    w->seen = w->o.seen;
+    w->count = w->seen - w->nans;
+}
+
+/* Where the targets are, after a pass that has kept what is in the brackets. known: what was found in the set at once; or NULL. */
+static void take_pass(struct quantiles *w, const struct order_brackets *brackets, const struct order_target *known)
+{
+    const struct order *const o = &w->o;
+    for (uint64_t i = 0; i < w->target_count && !are_nan(w); i++) {
+        w->kept[i] = UINT64_MAX;
+        if (w->targets[i].low < w->targets[i].last)
+            w->kept[i] = order_target_locate(&w->targets[i], brackets, o->counts + ORDER_FIRST_COUNT, w->seen, w->count, order_last(o->input->type));
+        if (o->set.overflowed)
+            w->kept[i] = UINT64_MAX;
+    }
+    if (!are_nan(w))
+        search_set(w, known);
+}
+
 static void bracket_pass(struct quantiles *w, const struct order_brackets *brackets)
 {
     struct order *const o = &w->o;
@@ -211,19 +181,33 @@ static void bracket_pass(struct quantiles *w, const struct order_brackets *brack
     order_pass(o, &work, (uint64_t)brackets->count * ORDER_COUNTS);
     if (o->error->status != ALLFOLD_OK)
         return;
-    w->nans = o->counts[ORDER_NANS];
-    w->seen = o->seen;
-    w->count = w->seen - w->nans;
+    take_counts(w);
     if (first && w->count > 0)
         set_targets(w);
-    for (uint64_t i = 0; i < w->target_count; i++) {
-        w->kept[i] = UINT64_MAX;
-        if (w->targets[i].low < w->targets[i].last)
-            locate_target(w, brackets, &w->targets[i], &w->kept[i]);
-        if (o->set.overflowed)
-            w->kept[i] = UINT64_MAX;
+    take_pass(w, brackets, NULL);
+}
+
+/* The sample, the pass and the search in one. */
+static void chain_pass(struct quantiles *w)
+{
+    struct order *const o = &w->o;
+    struct order_work work = {.stride = order_stride(o, sample_most(w)), .targets = w->inside, .rounds = NARROWED};
+    const uint64_t found = o->x.elements / work.stride;
+    work.target_count = 2 * sample_targets(w, found, found, w->inside);
+    w->count = o->x.elements;
+    set_targets(w);
+    work.wanted = w->targets;
+    work.wanted_count = (uint32_t)w->target_count;
+    const struct order_chain *const chain = order_pass_chain(o, &work);
+    if (chain == NULL)
+        return;
+    const struct order_brackets brackets = chain->brackets;
+    if (chain->is_done) {
+        take_counts(w);
+        take_pass(w, &brackets, chain->targets);
+    } else {
+        bracket_pass(w, &brackets);
     }
-    search_set(w);
 }
 
 /* The ranges in which targets still are, as brackets. False: they are too many, or there is no room for what is in them. */
@@ -251,14 +235,18 @@ static void find_elements(struct quantiles *w)
     struct order_brackets brackets = {.count = 1, .whole = true, .list = {{0, order_last(o->input->type)}}};
     const bool whole = o->positions <= WHOLE_MOST;
     bool fits = true;
+    bool has_chain;
     order_room(o, whole ? u64_max(own, 1) : u64_max(u64_max(own / KEPT_PART, WHOLE_MOST), SAMPLE_MOST_SEVERAL));
+    has_chain = !whole && order_has_chain(o) && w->call->count <= ORDER_CHAIN_BRACKETS;
     if (!whole && w->call->count > ORDER_BRACKETS_MOST)
         brackets.count = 0; /* a pass that only counts elements: narrowing finds so many */
-    else if (!whole)
+    else if (!whole && !has_chain)
         sample_brackets(w, &brackets);
-    bracket_pass(w, &brackets);
-    const bool are_nan = w->call->nan == ALLFOLD_NAN_PROPAGATE && w->nans > 0; /* the results: nothing need be found */
-    while (!are_nan && order_is_open(w->targets, w->target_count) && !o->error->shared) {
+    if (has_chain)
+        chain_pass(w);
+    else
+        bracket_pass(w, &brackets);
+    while (!are_nan(w) && order_is_open(w->targets, w->target_count) && !o->error->shared) {
         if (fits && open_brackets(w, &brackets)) {
             bracket_pass(w, &brackets);
             fits = !o->set.overflowed;
@@ -285,7 +273,7 @@ static allfold_value value_of(const struct quantiles *w, const struct order_plac
 {
     const allfold_type type = w->o.input->type;
     const allfold_quantile_method method = w->call->method;
-    if (w->nans > 0 && w->call->nan == ALLFOLD_NAN_PROPAGATE)
+    if (are_nan(w))
         return (allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = (double)NAN};
     const struct order_target *const first = find_target(w, place->below), *const next = find_target(w, place->below + 1);
     if (method == ALLFOLD_QUANTILE_LINEAR || method == ALLFOLD_QUANTILE_MIDPOINT) {

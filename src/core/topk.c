@@ -1,6 +1,7 @@
 /* The largest or smallest elements: a sample says from which key on few more than k elements lie, one pass keeps these with their indices, and the
    ranks exchange the best k of each. If that missed, or ties found no room, the key of the last one wanted is found by narrowing, and then, among
    its ties, the index. */
+#include "base/draw.h"
 #include "core/order_passes.h"
 
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 enum {
     WHOLE_MOST = 1 << 17, SAMPLE_MOST = 1 << 18, SAMPLE_MOST_HOST = 1 << 16, INDEX_RANGES = 1 << 16,
     NARROWED = 3, /* passes over a sample, at most, */
+    LEAST_ROOM = 64, /* of candidates */
     ENOUGH = 8,   /* until about so many more of it are taken than are wanted */
     TIES_FEW = 1 << 14 /* elements in device memory, besides the k and as many, that the host takes sooner than a pass leaves ties out */
 };
@@ -24,8 +26,8 @@ struct top {
     struct order_space space;
     uint64_t k;
     bool smallest;
-    struct candidate *heap; /* the best so far of this rank, at most k: the worst first */
-    uint64_t held;
+    struct candidate *best; /* of this rank, so far: at most `room`, of which the first k will do from time to time */
+    uint64_t held, room;
     uint64_t inside;  /* elements of all ranks in the bracket of the last pass */
     uint64_t missing; /* NaNs that are left out, of all ranks */
 };
@@ -45,37 +47,50 @@ static bool is_worse(const struct candidate *a, const struct candidate *b)
 
 static int compare_candidates(const void *a, const void *b) { return is_worse(a, b) - is_worse(b, a); }
 
-static void sift_down(struct candidate *heap, uint64_t count, uint64_t at)
+/* Leaves the k best, the worst of which is the last. */
+static void keep_best(struct top *t)
 {
-    for (uint64_t child; (child = 2 * at + 1) < count; at = child) {
-        child += child + 1 < count && is_worse(&heap[child + 1], &heap[child]);
-        if (!is_worse(&heap[child], &heap[at]))
-            return;
-        const struct candidate other = heap[at];
-        heap[at] = heap[child];
-        heap[child] = other;
+    struct candidate *const best = t->best;
+    const int64_t wanted = (int64_t)t->k - 1;
+    int64_t low = 0, high = (int64_t)t->held - 1;
+    if (wanted >= high)
+        return;
+    while (low < high) {
+        const struct candidate pivot = best[low + (int64_t)(draw_mix((uint64_t)(high + low)) % (uint64_t)(high - low + 1))];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (is_worse(&pivot, &best[i]))
+                i++;
+            while (is_worse(&best[j], &pivot))
+                j--;
+            if (i <= j) {
+                const struct candidate other = best[i];
+                best[i++] = best[j];
+                best[j--] = other;
+            }
+        }
+        if (j < wanted)
+            low = i;
+        if (wanted < i)
+            high = j;
     }
+    t->held = t->k;
 }
 
-static void hold(struct top *t, struct candidate candidate)
+/* Whether only the k best are left now. */
+static bool hold(struct top *t, struct candidate candidate)
 {
-    if (t->held < t->k) {
-        t->heap[t->held++] = candidate;
-        for (uint64_t at = t->held / 2; t->held == t->k && at-- > 0;) /* full: a heap from now on */
-            sift_down(t->heap, t->held, at);
-    } else if (t->k > 0 && is_worse(t->heap, &candidate)) {
-        t->heap[0] = candidate;
-        sift_down(t->heap, t->held, 0);
-    }
+    t->best[t->held++] = candidate;
+    if (t->held < t->room)
+        return false;
+    keep_best(t);
+    return true;
 }
 
-/* The keys that may still be among the best: those of elements that are not worse than the worst which is held. */
+/* The keys that may be among the best: those of elements that are not worse than the last of the k. */
 static struct order_bracket bounds_of(const struct top *t)
 {
-    if (t->held < t->k || t->k == 0)
-        return (struct order_bracket){0, UINT64_MAX};
-    const struct order_bracket equal = order_equals(&t->space, t->heap->key);
-    return t->smallest ? (struct order_bracket){0, equal.last} : (struct order_bracket){equal.low, UINT64_MAX};
+    return t->k == 0 ? (struct order_bracket){1, 0} : order_side(&t->space, t->best[t->k - 1].key, t->smallest, UINT64_MAX);
 }
 
 /* Takes the best of a set in host memory. */
@@ -90,13 +105,14 @@ static void take_set(struct top *t, const struct order_set *set)
             const uint64_t key = ((const type *)(const void *)set->keys)[i];               \
             if (key < bounds.low || key > bounds.last)                                     \
                 continue;                                                                  \
-            hold(t, candidate_of(t, key, set->indices[i]));                                \
-            bounds = bounds_of(t);                                                         \
+            if (hold(t, candidate_of(t, key, set->indices[i])))                            \
+                bounds = bounds_of(t);                                                     \
         }                                                                                  \
         break;
         ORDER_WIDTHS(CASE)
 #undef CASE
     }
+    keep_best(t);
 }
 
 /* Leaves only these in the set. */
@@ -106,8 +122,8 @@ static void trim_set(struct order *o)
     const size_t each = order_key_bytes(o);
     take_set(t, &o->set);
     for (uint64_t i = 0; i < t->held; i++) {
-        memcpy(o->set.keys + i * each, &t->heap[i].key, each); /* little-endian: the low bytes */
-        o->set.indices[i] = t->heap[i].index;
+        memcpy(o->set.keys + i * each, &t->best[i].key, each); /* little-endian: the low bytes */
+        o->set.indices[i] = t->best[i].index;
     }
     o->set.count = t->held;
 }
@@ -118,18 +134,13 @@ static void trim_set(struct order *o)
 static struct order_bracket side_of(const struct top *t, uint64_t key)
 {
     const allfold_type type = t->o.input->type;
-    const struct order_bracket equal = order_equals(&t->space, key);
-    const uint64_t most = t->o.input->nan == ALLFOLD_NAN_PROPAGATE ? order_most(type) : order_last(type);
-    return t->smallest ? (struct order_bracket){0, u64_min(equal.last, most)} : (struct order_bracket){u64_min(equal.low, most), most};
+    return order_side(&t->space, key, t->smallest, t->o.input->nan == ALLFOLD_NAN_PROPAGATE ? order_most(type) : order_last(type));
 }
 
-/* Whether a pass has kept the k that are wanted. */
-static bool keep_side(struct top *t, uint64_t key, struct order_ties ties, uint64_t limit)
+/* After a pass: whether it has kept the k that are wanted. */
+static bool take_counts(struct top *t)
 {
-    struct order *const o = &t->o;
-    const struct order_brackets brackets = {1, true, {side_of(t, key)}};
-    struct order_work work = {.kind = ORDER_BRACKETS, .brackets = &brackets, .ties = ties, .limit = limit};
-    order_pass(o, &work, ORDER_COUNTS);
+    const struct order *const o = &t->o;
     if (o->error->status != ALLFOLD_OK)
         return false;
     const uint64_t *const counts = o->counts + ORDER_FIRST_COUNT;
@@ -138,8 +149,40 @@ static bool keep_side(struct top *t, uint64_t key, struct order_ties ties, uint6
     return o->kept >= t->k && !o->set.overflowed;
 }
 
+static bool keep_side(struct top *t, uint64_t key, struct order_ties ties, uint64_t limit)
+{
+    const struct order_brackets brackets = {1, true, {side_of(t, key)}};
+    struct order_work work = {.kind = ORDER_BRACKETS, .brackets = &brackets, .ties = ties, .limit = limit};
+    order_pass(&t->o, &work, ORDER_COUNTS);
+    return take_counts(t);
+}
+
 /* The index below which enough ties lie, mostly, if so large a part of the elements are ties. */
 static uint64_t early_index(const struct top *t, double part) { return (uint64_t)fmin((double)t->o.positions, 4 * ((double)t->k + ENOUGH) / part); }
+
+/* How many elements of a sample that is worth so much are taken so that the k are among what lies beyond, but once in thousands of times. */
+static double sampled_rank(const struct top *t, uint64_t found, uint64_t worth)
+{
+    const double at = (double)t->k / (double)t->o.positions, n = (double)u64_max(worth, 1);
+    return ceil((at + (3.5 * sqrt(n * at) + 1) / n) * (double)found);
+}
+
+/* The sample and the pass in one, if few elements of the sample will do. *key: where the side begins. *is_kept as keep_side says. False: there was no pass. */
+static bool chain_pass(struct top *t, uint64_t *key, bool *is_kept)
+{
+    struct order *const o = &t->o;
+    struct order_work work = {.stride = order_stride(o, SAMPLE_MOST), .target_count = 1, .smallest = t->smallest, .ties = {.low = 1}};
+    const uint64_t found = o->x.elements / work.stride;
+    const double rank = sampled_rank(t, found, found);
+    const struct order_target target = {.rank = (uint64_t)rank, .room = (uint64_t)rank + ENOUGH};
+    work.targets = &target;
+    const struct order_chain *const chain = rank < ORDER_CHAIN_TOP ? order_pass_chain(o, &work) : NULL;
+    if (chain == NULL || !chain->is_done)
+        return false;
+    *key = t->smallest ? chain->brackets.list->last : chain->brackets.list->low;
+    *is_kept = take_counts(t);
+    return true;
+}
 
 /* A key with few more than k elements on the wanted side, as a sample says. If more than that equal it, they are ties, of which the first will do, mostly: *ties
    and *limit. */
@@ -151,8 +194,7 @@ static uint64_t sampled_key(struct top *t, struct order_ties *ties, uint64_t *li
     order_sample(o, o->ctx->device->backend->own_memory ? SAMPLE_MOST : SAMPLE_MOST_HOST, &found, &worth);
     if (o->error->status != ALLFOLD_OK)
         return 0;
-    const double at = (double)t->k / (double)o->positions, n = (double)u64_max(worth, 1);
-    const double off = (4 * sqrt(n * at) + 3) / n, wanted = ceil((at + off) * (double)found);
+    const double wanted = sampled_rank(t, found, worth);
     if (!(wanted < (double)found))
         return t->smallest ? order_most(type) : 0;
     struct order_target target = {.rank = t->smallest ? (uint64_t)wanted : found - 1 - (uint64_t)wanted, .last = order_most(type), .count = found,
@@ -217,8 +259,14 @@ static void find(struct top *t)
     struct order_ties sampled = none;
     uint64_t limit = UINT64_MAX;
     order_room(o, whole ? u64_max(own, 1) : u64_min(u64_max(own, SAMPLE_MOST), u64_max(own / 64, SAMPLE_MOST) + 3 * t->k));
-    const uint64_t key = whole ? (t->smallest ? order_most(o->input->type) : 0) : sampled_key(t, &sampled, &limit);
-    const bool is_early = limit < UINT64_MAX, is_found = keep_side(t, key, sampled, limit);
+    uint64_t key = 0;
+    bool is_found = false;
+    const bool has_chain = !whole && order_key_bytes(o) >= 4 /* of shorter ones many are equal */ && order_has_chain(o) && chain_pass(t, &key, &is_found);
+    if (!has_chain) {
+        key = whole ? (t->smallest ? order_most(o->input->type) : 0) : sampled_key(t, &sampled, &limit);
+        is_found = keep_side(t, key, sampled, limit);
+    }
+    const bool is_early = limit < UINT64_MAX;
     const bool is_known = !o->error->shared && ends_among_ties(t, key);
     const bool is_kept = is_found || (is_early && !is_known && !o->error->shared && keep_side(t, key, none, UINT64_MAX));
     if (o->error->shared || o->seen - t->missing < t->k || (is_kept && (is_early || !is_known || o->kept_there < 2 * t->k + TIES_FEW)))
@@ -243,7 +291,7 @@ static void find(struct top *t)
 static void gather(struct top *t)
 {
     struct order *const o = &t->o;
-    struct candidate *const all = comm_gather_all(&o->ctx->comm, t->heap, (t->k + 1) * sizeof *t->heap, o->error);
+    struct candidate *const all = comm_gather_all(&o->ctx->comm, t->best, (t->k + 1) * sizeof *t->best, o->error);
     const uint64_t k = t->k;
     if (all == NULL)
         return;
@@ -253,6 +301,7 @@ static void gather(struct top *t)
         for (uint64_t i = 0; i < list[k].index; i++)
             hold(t, list[i]);
     }
+    keep_best(t);
     free(all);
 }
 
@@ -260,9 +309,9 @@ allfold_status core_topk(struct allfold_context *ctx, const struct order_input *
                          struct error *error)
 {
     struct top t = {.o = {.ctx = ctx, .input = input, .error = error, .indexed = true, .trim = trim_set}, .space = order_space_of(input->type), .k = k,
-                    .smallest = smallest};
-    t.heap = malloc((k + 1) * sizeof *t.heap);
-    if (t.heap == NULL)
+                    .smallest = smallest, .room = 2 * k + LEAST_ROOM};
+    t.best = malloc(t.room * sizeof *t.best);
+    if (t.best == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " elements", k);
     order_open(&t.o, k << 8 | (uint64_t)smallest << 4 | (uint64_t)input->nan, false);
     if (error->status == ALLFOLD_OK)
@@ -277,14 +326,14 @@ allfold_status core_topk(struct allfold_context *ctx, const struct order_input *
     if (error->status == ALLFOLD_OK)
         take_set(&t, &kept);
     if (!error->shared) {
-        t.heap[k].index = t.held;
+        t.best[k].index = t.held;
         gather(&t);
     }
     if (error->status == ALLFOLD_OK)
-        qsort(t.heap, t.held, sizeof *t.heap, compare_candidates);
+        qsort(t.best, t.held, sizeof *t.best, compare_candidates);
     for (uint64_t i = 0; i < k && error->status == ALLFOLD_OK; i++)
-        top[i] = (struct order_top){order_bits(input->type, t.heap[i].key), t.heap[i].index};
+        top[i] = (struct order_top){order_bits(input->type, t.best[i].key), t.best[i].index};
     order_close(&t.o);
-    free(t.heap);
+    free(t.best);
     return error->status;
 }

@@ -51,6 +51,16 @@ static double real_in(const struct order_space *space, uint64_t key)
     return real_load(&bits, 0, (int)space->type, &real) ? real : (double)integer_of(space, key);
 }
 
+allfold_type order_key_type(allfold_type type)
+{
+    switch (allfold_type_bytes(type)) {
+    case 1: return ALLFOLD_UINT8;
+    case 2: return ALLFOLD_UINT16;
+    case 4: return ALLFOLD_UINT32;
+    default: return ALLFOLD_UINT64;
+    }
+}
+
 uint64_t order_bits(allfold_type type, uint64_t key)
 {
     const struct order_space space = order_space_of(type);

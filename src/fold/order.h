@@ -39,14 +39,45 @@ struct order_map {
 ORDER_WIDTHS(DEFINE)
 #undef DEFINE
 
-/* ---- brackets: few ranges of keys, of which what is inside may be kept */
-
-enum { ORDER_BRACKETS_MOST = 63 };
-
 /* Keys [low, last]. */
 struct order_bracket {
     uint64_t low, last;
 };
+
+/* What is known of a type's keys. */
+struct order_space {
+    allfold_type type;
+    char kind;
+    struct order_map map;
+    uint64_t top, most; /* bit of an element; key */
+    uint64_t last;      /* key of a number */
+    uint64_t zero;      /* key of +0; -0 is just below */
+};
+/* The keys of all elements that compare equal to the one of this key: both zeros, every NaN, all that is true. */
+HOST_DEVICE struct order_bracket order_equals(const struct order_space *space, uint64_t key)
+{
+    const bool is_true = space->kind == 'b' && key > 0, is_nan = !is_true && key > space->last;
+    const bool is_zero = space->kind == 'f' && (key == space->zero || key == space->zero - 1);
+    const struct order_bracket equal = {is_true ? 1 : is_nan ? space->last + 1 : is_zero ? space->zero - 1 : key,
+                                        is_true || is_nan ? space->most : is_zero ? space->zero : key};
+    return equal;
+}
+/* The keys on one side of this one, itself and its equals included, as far as `most`. */
+HOST_DEVICE struct order_bracket order_side(const struct order_space *space, uint64_t key, bool smallest, uint64_t most)
+{
+    const struct order_bracket equal = order_equals(space, key);
+    const struct order_bracket side = {smallest ? 0 : equal.low < most ? equal.low : most, smallest && equal.last < most ? equal.last : most};
+    return side;
+}
+
+/* Where numbers are in counts, which a pass adds to. Those of its kind follow: of each bracket ORDER_COUNTS, of each interval one, of each
+   range of indices one; and then there is room for more that ranks add up. */
+enum { ORDER_KEPT, ORDER_NANS, ORDER_FIRST_COUNT, ORDER_MORE_COUNTS = 4 };
+
+/* ---- brackets: few ranges of keys, of which what is inside may be kept */
+
+enum { ORDER_BRACKETS_MOST = 63 };
+
 /* They follow one another, and none overlap. whole: all elements inside are kept, else those that equal neither end: these are only counted, so that
    arrays of few values need no room. */
 struct order_brackets {
@@ -181,9 +212,85 @@ HOST_DEVICE void order_target_narrow(struct order_target *target, const struct o
     target->last = digit + 1 == cut->digits ? cut->last : target->low + (UINT64_C(1) << cut->shift) - 1;
 }
 
+/* Makes brackets of pairs of targets, which are in ascending order, among `found` elements of a sample; joined where they meet. A bracket that begins or ends
+   the sample has all that lies beyond. */
+HOST_DEVICE void order_brackets_take(struct order_brackets *brackets, const struct order_target *targets, uint32_t pairs, uint64_t found, uint64_t last_number)
+{
+    struct order_bracket next = {0, 0};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pairs; i++) {
+        const struct order_target *const begin = &targets[2 * i], *const end = begin + 1;
+        const uint64_t low = begin->rank == 0 ? 0 : begin->low < last_number ? begin->low : last_number;
+        const uint64_t last = end->rank != found - 1 && end->last < last_number ? end->last : last_number;
+        const bool is_apart = count == 0 || low > next.last + (next.last < last_number);
+        next.low = is_apart || low < next.low ? low : next.low;
+        next.last = is_apart || last > next.last ? last : next.last;
+        count += is_apart;
+        brackets->list[count - 1] = next;
+    }
+    brackets->count = count;
+}
+
+/* Narrows a target to where it is, as a pass has counted: counts are those of the brackets, of `numbers` elements that have an order among `all`.
+   How many of the kept elements lie below it; UINT64_MAX: it is not one of these. */
+HOST_DEVICE uint64_t order_target_locate(struct order_target *target, const struct order_brackets *brackets, const uint64_t *counts, uint64_t all,
+                                         uint64_t numbers, uint64_t last_number)
+{
+    uint64_t low = target->low, last = target->last, below = target->below, kept_before = 0;
+    uint64_t end = last == last_number ? numbers : below + target->count; /* elements up to and with last */
+    bool is_kept = false;
+    for (uint32_t b = 0; b < brackets->count; b++, counts += ORDER_COUNTS) {
+        const struct order_bracket *const bracket = &brackets->list[b];
+        const uint64_t begin = all - counts[ORDER_FROM], at_low = counts[ORDER_LOW], between = counts[ORDER_BETWEEN];
+        const uint64_t behind = begin + at_low + between + counts[ORDER_LAST], kept = brackets->whole ? behind - begin : between;
+        if (bracket->last < target->low) {
+            kept_before += kept;
+        } else if (bracket->low <= target->last) {
+            if (target->rank < begin) { /* it is between the brackets */
+                last = bracket->low - 1;
+                end = begin;
+                break;
+            }
+            low = bracket->last + 1;
+            below = behind;
+            if (target->rank >= behind) {
+                kept_before += kept;
+                continue;
+            }
+            const bool is_low = target->rank < begin + at_low, is_last = target->rank >= begin + at_low + between;
+            is_kept = brackets->whole || !(is_low || is_last);
+            low = brackets->whole || is_low ? bracket->low : is_last ? bracket->last : bracket->low + 1;
+            last = brackets->whole || is_last ? bracket->last : is_low ? bracket->low : bracket->last - 1;
+            below = brackets->whole || is_low ? begin : is_last ? behind - counts[ORDER_LAST] : begin + at_low;
+            end = brackets->whole || is_last ? behind : is_low ? begin + at_low : begin + at_low + between;
+            break;
+        }
+    }
+    target->low = low;
+    target->last = last;
+    target->below = below;
+    target->count = end - below;
+    return is_kept ? kept_before : UINT64_MAX;
+}
+
 /* ---- a search, on a device with memory of its own: round by round the ranges of targets are cut, and the elements counted */
 
 enum { ORDER_SEARCH_MOST = 32, /* targets */ ORDER_SEARCH_COUNTS = (3 * (ORDER_DIGITS_MOST + ORDER_SEARCH_MOST + 1) + 1) / 2 + 2 };
+
+/* ---- a chain, on a device with memory of its own that has all elements: the sample, the search in it, brackets, their pass, and the search in what that has
+   kept, one after the other, and nothing of it waits for the host */
+
+enum { ORDER_CHAIN_BRACKETS = ORDER_SEARCH_MOST / 2, ORDER_CHAIN_TOP = 32 /* elements of a sample; groups of it */, ORDER_CHAIN_GROUPS = 256 };
+
+/* What it finds: in device memory, behind which a search has its counters, all 0 before and after; and in the answer. */
+struct order_chain {
+    uint64_t counts[ORDER_FIRST_COUNT + ORDER_CHAIN_BRACKETS * ORDER_COUNTS]; /* of the brackets' pass */
+    struct order_target targets[ORDER_SEARCH_MOST]; /* of the sample; then those wanted, as far as they are in what was kept */
+    struct order_brackets brackets;
+    uint64_t is_done; /* else the pass has not taken place: elements cannot be looked at so, or there are many ties */
+    uint64_t more[ORDER_MORE_COUNTS];
+};
+enum { ORDER_CHAIN_COUNTS = sizeof(struct order_chain) / 8 - ORDER_FIRST_COUNT - ORDER_MORE_COUNTS };
 
 /* ---- ties: elements of a range of keys, counted by their index >> shift */
 
@@ -203,11 +310,7 @@ HOST_DEVICE uint64_t order_sample_place(uint64_t i, uint64_t stride)
 
 /* ---- a pass */
 
-enum order_kind { ORDER_BRACKETS, ORDER_TABLE, ORDER_EVEN, ORDER_DIGITS, ORDER_SEARCH, ORDER_TIES, ORDER_SAMPLE };
-
-/* Where numbers are in counts, which the work adds to. Those of the kind follow: of each bracket ORDER_COUNTS, of each interval one, of each
-   range of indices one. */
-enum { ORDER_KEPT, ORDER_NANS, ORDER_FIRST_COUNT };
+enum order_kind { ORDER_BRACKETS, ORDER_TABLE, ORDER_EVEN, ORDER_DIGITS, ORDER_SEARCH, ORDER_TIES, ORDER_SAMPLE, ORDER_CHAIN };
 
 struct order_work {
     enum order_kind kind;
@@ -222,9 +325,15 @@ struct order_work {
     uint32_t cut_count, digits;            /* how many, and their counters */
     const struct order_target *targets;    /* host memory, in ascending order of their ranks. A search answers with what is known of them then */
     uint32_t target_count, rounds;         /* how many; at most so many rounds */
+    const struct order_target *wanted;     /* of a chain, if no element is NaN, as targets are. None: what is kept lies beyond its one target, of which the rank
+                                              is among the sample's largest ones of groups, from the largest on, less than ORDER_CHAIN_TOP; */
+    uint32_t wanted_count;                 /* how many */
+    bool smallest;                         /* or smallest ones */
+    struct order_chain *chain;             /* device memory. Not NULL: this is a part of it: brackets, of what was found in so many elements of a sample, */
+    uint64_t chain_elements, chain_last;   /* or the search behind them, of all elements; and the largest key of a number */
     struct order_ties ties;
     uint64_t limit;     /* brackets: elements of `ties` are kept only if their index is below it */
-    uint64_t stride;    /* of a sample, of n / stride elements */
+    uint64_t stride;    /* of a sample, of n / stride elements; of a chain's */
     uint64_t *counts;   /* device memory. Of a sample NULL */
     size_t clear;       /* bytes of counts that are set to 0 first, of a device with memory of its own */
     uint64_t *answer;   /* the queue's staging memory, to which the device writes its `answered` bytes of counts, which then are 0; NULL: it does not */
@@ -245,28 +354,12 @@ extern "C" {
 /* The largest key there is. */
 static inline uint64_t order_most(allfold_type type) { return UINT64_MAX >> (64 - 8 * allfold_type_bytes(type)); }
 
-/* What is known of a type's keys. */
-struct order_space {
-    allfold_type type;
-    char kind;
-    struct order_map map;
-    uint64_t top, most; /* bit of an element; key */
-    uint64_t last;      /* key of a number */
-    uint64_t zero;      /* key of +0; -0 is just below */
-};
 struct order_space order_space_of(allfold_type type);
+/* The type of keys as elements. */
+allfold_type order_key_type(allfold_type type);
 static inline uint64_t order_key_in(const struct order_space *space, uint64_t bits)
 {
     return ((bits ^ ((bits & space->top) != 0 ? space->map.flip : 0)) + space->map.add) & space->most;
-}
-/* The keys of all elements that compare equal to the one of this key: both zeros, every NaN, all that is true. */
-static inline struct order_bracket order_equals(const struct order_space *space, uint64_t key)
-{
-    const bool zero = space->kind == 'f' && (key == space->zero || key == space->zero - 1);
-    return space->kind == 'b' && key > 0 ? (struct order_bracket){1, space->most}
-           : key > space->last           ? (struct order_bracket){space->last + 1, space->most}
-           : zero                        ? (struct order_bracket){space->zero - 1, space->zero}
-                                         : (struct order_bracket){key, key};
 }
 /* The least key of a number that is at least x, which is not NaN, or if `beyond` larger than x; false: no number is. */
 bool order_at_least(const struct order_space *space, double x, bool beyond, uint64_t *key);

@@ -167,6 +167,88 @@ static bool search_is_right(const struct sample &s, uint32_t count)
     return right && count_of(counts, 0) == counts.size();
 }
 
+/* The same with another number in place of NaN and of the largest key. */
+static struct sample without_largest(struct sample s)
+{
+    const size_t each = allfold_type_bytes(s.type);
+    const uint64_t number = order_bits(s.type, order_most(s.type) / 2 + 9), last = std::min(order_last(s.type), order_most(s.type) - 1);
+    for (uint64_t i = 0; i < COUNT; i++)
+        if (s.keys[i] > last) {
+            s.keys[i] = order_key(s.type, number);
+            memcpy(&s.bytes[i * each], &number, each);
+        }
+    s.sorted = s.keys;
+    std::sort(s.sorted.begin(), s.sorted.end());
+    return s;
+}
+
+/* Quantiles, by a sample of one of three elements, of data without NaN. The chain's memory is 0 afterwards. */
+static bool chain_is_right(const struct sample &s, uint32_t count)
+{
+    const uint64_t stride = 3, found = COUNT / stride, most = order_most(s.type), last = order_last(s.type);
+    struct order_target targets[ORDER_SEARCH_MOST] = {}, wanted[ORDER_SEARCH_MOST] = {};
+    std::vector<uint64_t> counts(sizeof(struct order_chain) / 8 + ORDER_SEARCH_COUNTS), answer(counts.size());
+    std::vector<char> keys(COUNT * allfold_type_bytes(s.type));
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t at = (2 * i + 1) * found / (2 * count), rank = (2 * i + 1) * (uint64_t)COUNT / (2 * count);
+        targets[2 * i] = {at - 1000, 0, most, 0, found, 100};
+        targets[2 * i + 1] = {at + 1000, 0, most, 0, found, 100};
+        wanted[2 * i] = {rank, 0, last, 0, COUNT, 0};
+        wanted[2 * i + 1] = {rank + 1, 0, last, 0, COUNT, 0};
+    }
+    struct order_work work = {};
+    work.kind = ORDER_CHAIN;
+    work.stride = stride;
+    work.targets = targets;
+    work.target_count = work.wanted_count = 2 * count;
+    work.rounds = UINT32_MAX;
+    work.wanted = wanted;
+    work.keys = &keys[0];
+    work.capacity = COUNT;
+    bool right = launch(&work, s, counts, &answer[0]) && count_of(counts, 0) == counts.size();
+    const struct order_chain *const chain = (const struct order_chain *)(const void *)&answer[0];
+    right = right && chain->is_done && chain->counts[ORDER_NANS] == 0;
+    for (uint32_t i = 0; i < 2 * count && right; i++) {
+        const uint64_t rank = wanted[i].rank;
+        const bool is_kept = order_target_locate(&wanted[i], &chain->brackets, chain->counts + ORDER_FIRST_COUNT, COUNT, COUNT, last) != UINT64_MAX;
+        right = (is_kept ? chain->targets[i].low : wanted[i].low == wanted[i].last ? wanted[i].low : ~s.sorted[rank]) == s.sorted[rank];
+    }
+    return right;
+}
+
+/* The k largest or smallest, with their indices. If many of a sample are equal, or too large for f32, there is no pass. */
+static bool top_is_right(const struct sample &s, bool smallest)
+{
+    enum { K = 20, ROOM = 1000 };
+    const size_t each = allfold_type_bytes(s.type), words = sizeof(struct order_chain) / 8;
+    const struct order_target target = {17, 0, 0, 0, 0, 25};
+    std::vector<uint64_t> counts(words), answer(words + 2 * ROOM), indices(COUNT);
+    std::vector<char> keys(COUNT * each);
+    struct order_work work = {};
+    work.kind = ORDER_CHAIN;
+    work.stride = 3;
+    work.targets = &target;
+    work.target_count = 1;
+    work.smallest = smallest;
+    work.ties.low = 1;
+    work.keys = &keys[0];
+    work.indices = &indices[0];
+    work.capacity = COUNT;
+    work.answer_room = ROOM;
+    bool right = launch(&work, s, counts, &answer[0]) && count_of(counts, 0) == counts.size();
+    const struct order_chain *const chain = (const struct order_chain *)(const void *)&answer[0];
+    const uint64_t kept = chain->counts[ORDER_KEPT], low = chain->brackets.list->low, last = chain->brackets.list->last;
+    if (!chain->is_done)
+        return right && (each < 4 || s.type == ALLFOLD_F64);
+    right = right && kept >= K && kept <= ROOM && kept == count_in(s.sorted, low, last) && (smallest ? low == 0 : last == order_most(s.type));
+    for (uint64_t i = 0; i < kept && right; i++) {
+        uint64_t key = 0;
+        memcpy(&key, (const char *)(&answer[0] + words + ROOM) + i * each, each);
+        right = key >= low && key <= last && key == s.keys[answer[words + i]];
+    }
+    return right;
+}
+
 static bool bins_are_right(const struct sample &s, double low, double high, uint32_t bins)
 {
     const struct order_space space = order_space_of(s.type);
@@ -205,11 +287,14 @@ int main()
         const bool digits = digits_are_right(s, 1) && digits_are_right(s, 9) && searches;
         const bool bins = bins_are_right(s, -128, 128, 256) && bins_are_right(s, -1.5, 70, 65) && bins_are_right(s, -200, 200, 1 << 16)
                           && bins_are_right(s, -4, 4, 1 << 16);
+        const struct sample clean = without_largest(type_kind(type) == 'f' ? close : s);
+        const auto chain = [&](uint32_t count) { return type == ALLFOLD_BOOL || chain_is_right(clean, count); };
+        const bool chains = chain(1) && chain(7) && chain(16) && (type == ALLFOLD_BOOL || (top_is_right(clean, false) && top_is_right(clean, true)));
         emulation_refuse_together(true);
-        const bool refused = search(9);
+        const bool refused = search(9) && chain(2);
         emulation_refuse_together(false);
-        tap_ok(brackets && digits && bins && refused, "order statistics of %s%s%s%s%s", allfold_type_name(type), brackets ? "" : ": brackets",
-               digits ? "" : ": digits", bins ? "" : ": bins", refused ? "" : ": blocks that may not wait for each other");
+        tap_ok(brackets && digits && bins && chains && refused, "order statistics of %s%s%s%s%s%s", allfold_type_name(type), brackets ? "" : ": brackets",
+               digits ? "" : ": digits", bins ? "" : ": bins", chains ? "" : ": chains", refused ? "" : ": blocks that may not wait for each other");
     }
     return tap_done();
 }
