@@ -8,7 +8,7 @@ struct histogram {
     struct order o;
     const allfold_bins *call;
     double low, high, step; /* the first edge, and the last; even bins' width */
-    uint64_t *boundaries; /* the edges', that of what is above the last, and that of NaN: as far as there are such keys */
+    uint64_t *boundaries; /* unless a device has even bins: the edges', that of what is above the last, and that of NaN: as far as there are such keys */
     uint32_t count;
 };
 
@@ -94,8 +94,11 @@ static bool add_boundary(struct histogram *h, const struct order_space *space, b
 static void set_boundaries(struct histogram *h)
 {
     const struct order_space space = order_space_of(h->o.input->type);
-    bool more = true;
     uint64_t key = 0;
+    h->boundaries = malloc((h->call->count + 2) * sizeof *h->boundaries);
+    if (h->boundaries == NULL)
+        error_set(h->o.error, ALLFOLD_NO_MEMORY, "no memory for %llu bins", (unsigned long long)h->call->count);
+    bool more = h->boundaries != NULL;
     for (uint64_t i = 0; i < h->call->count && more; i++) {
         const bool exists = order_at_least(&space, edge_of(h, i), false, &key);
         more = add_boundary(h, &space, exists, key);
@@ -195,9 +198,6 @@ allfold_status core_histogram(struct allfold_context *ctx, const struct order_in
                               int64_t *counts, allfold_outside *outside, struct error *error)
 {
     struct histogram h = {.o = {.ctx = ctx, .input = input, .error = error}, .call = call};
-    h.boundaries = malloc((call->count + 2) * sizeof *h.boundaries);
-    if (h.boundaries == NULL)
-        error_set(error, ALLFOLD_NO_MEMORY, "no memory for %llu bins", (unsigned long long)call->count);
     order_open(&h.o, error->status == ALLFOLD_OK ? call_number(call) : 0, call->edges == NULL && !call->has_range);
     if (error->status == ALLFOLD_OK)
         take_edges(&h);
