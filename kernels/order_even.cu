@@ -1,35 +1,41 @@
 /* Counts the elements of even bins (fold/order.h).
 
-     each thread, for its elements, some at a time: the interval, by arithmetic
-         if one of them is near an edge, or NaN: of these, by comparing with the edge
-         counters[interval] += 1, in shared memory
-     each block: adds its counters to the caller's
+     each thread, for its elements: the interval, by arithmetic; if that is sure, counters[interval] += 1, in shared memory
+         elements that are near an edge, and NaN, go to the lane's queue
+     where a queue is nearly full: the lanes of the warp compare what is in theirs with edges
+     if many of a warp's last elements were near edges: no queue, elements are compared at once
+     each block: adds its counters to the caller's, which are short if there are so few elements that each holds all
 
-   Coarse bins have counters of 32 bits, of which each has copies, simple arithmetic, and a table of edges in f32. Fine bins have counters of 16 bits; where a sum of that many bits
-   is some way up, the block moves what all have of EVEN_SHARE to the caller's. Where a warp's last elements were mostly in one of these, one lane counts those
-   of all. */
+   Coarse bins have counters of 32 bits, of which each has copies, and, for types of which f32 holds every element, a table of edges in f32. Fine bins have counters
+   of 16 bits, two in a word; where one is some way up, which additions tell, the block moves what all have of EVEN_SHARE to the caller's. Where a warp's last elements
+   were mostly in one of these, one lane counts those of all. If the counters do not fit, each pass has some of the bins. */
 #include "kernels/order.cuh"
 
 constexpr uint32_t EVEN_SHARE = 1 << 14;
+constexpr uint32_t EVEN_FIRST = 0x4b000000; /* the first interval: the bits of 2^23 in f32 */
 
-enum even_way { EVEN_COARSE, EVEN_IN_F64, EVEN_FINE };
+enum even_way { EVEN_COARSE, EVEN_FINE };
 
 struct even_pass {
     const void *x;
     struct order_even even;
     uint64_t *counts;
-    uint32_t first, intervals; /* those that are counted */
-    uint32_t copies;           /* of counters: a power of two */
+    bool is_short;    /* they are uint32_t */
+    uint32_t copies;  /* of counters: a power of two */
+    uint32_t waiting; /* elements that a lane's queue has room for, beside some that are looked at together */
     struct order_end end;
 };
 
 template <class Element, even_way way> struct even_shape {
-    static constexpr bool is_short = ORDER_IS_SHORT(sizeof(typename Element::stored), Element::is_floating ? 'f' : 'i');
+    typedef typename key_type<sizeof(typename Element::stored)>::type key;
+    static constexpr bool is_short = ORDER_IS_SHORT(sizeof(key), Element::is_floating ? 'f' : 'i'), has_edges = way == EVEN_COARSE && is_short;
     static constexpr int threads = way == EVEN_FINE ? 1024 : 512, blocks = way == EVEN_FINE ? 1 : 2;
-    static constexpr int usual = order_loads(sizeof(typename Element::stored)), loads = way == EVEN_FINE ? (usual + 1) / 2 : usual;
-    static constexpr int each = elements_of<typename Element::stored, loads>;
+    static constexpr int usual = order_loads(sizeof(key)), loads = way == EVEN_FINE ? (usual + 1) / 2 : usual, each = elements_of<key, loads>;
+    static constexpr int some = sizeof(key) == 8 ? 4 : 8; /* elements between two looks at the queue */
     static constexpr int tiles = 32 / each; /* between two looks at what counters of 16 bits have */
-    static_assert(way != EVEN_FINE || threads * each * tiles + EVEN_SHARE + 32 < 1 << 16, "counters have 16 bits");
+    static constexpr uint32_t row = threads * sizeof(key), waiting = way == EVEN_FINE ? 15 : 8;
+    static_assert(each % some == 0, "a tile is looked at some by some");
+    static_assert(way != EVEN_FINE || threads * (32 + waiting) + EVEN_SHARE + 32 * some < 1 << 16, "counters have 16 bits");
 };
 
 /* Whether a number is at least the edge; larger. Integers of 64 bits are compared as integers. */
@@ -48,86 +54,119 @@ template <class Value> static __device__ __forceinline__ bool is_above(Value x, 
         return edge < (std::is_signed<Value>::value ? 0x1p63 : 0x1p64) && (edge < (std::is_signed<Value>::value ? -0x1p63 : 0.0) || x > (Value)floor(edge));
 }
 
-/* An element's interval; whether the next edge is nearer than the one before. */
-struct even_guess {
-    uint32_t interval;
-    bool is_high, is_sure;
-};
-template <class Element, even_way way>
-static __device__ __forceinline__ even_guess guess_of(typename Element::stored stored, const struct order_even &even)
+/* Adds to the counter of 16 bits of an interval; returns what it and its neighbour were. In fewer instructions than compilers make of the second form. */
+static __device__ __forceinline__ uint32_t fetch_add_half(shared_address first, uint32_t interval, uint32_t more)
 {
-    const typename Element::value x = Element::load(stored);
-    const bool is_number = x == x;
-    if constexpr (way == EVEN_COARSE) {
-        const float part = bounded((float)x, even.part_scale, even.part_offset), whole = fmaf(part, even.parts, 0x1p23f);
-        const float rest = fmaf(part, even.parts, 0x1p23f - whole);
-        return {f32_bits(whole) - f32_bits(0x1p23f), rest > 0, fabsf(rest) <= even.part_sure && is_number};
-    } else if constexpr (even_shape<Element, way>::is_short) {
-        const float at = fminf(fmaxf((float)x, even.from_f32), even.to_f32), rough = fmaf(at, even.scale_f32, even.offset_f32) + ORDER_WHOLE_F32;
-        const float more = fmaf(at, even.scale_f32, even.offset_whole - rough) + fmaf(at, even.scale_rest, even.offset_rest);
-        const float whole = more + ORDER_WHOLE_F32, rest = more - (whole - ORDER_WHOLE_F32);
-        return {f32_bits(rough) + f32_bits(whole) - 2 * f32_bits(ORDER_WHOLE_F32), rest > 0, fabsf(rest) <= 0.5f - ORDER_NEAR_F32 && is_number};
-    } else {
-        const double number = (double)x, at = number < even.from ? even.from : number > even.to ? even.to : number; /* NaN stays */
-        const double exact = fma(at, even.scale, even.offset), rough = exact + ORDER_WHOLE_F64, rest = exact - (rough - ORDER_WHOLE_F64);
-        return {(uint32_t)f64_bits(rough) + (rest > 0), rest <= 0, fabs(rest) > even.near};
-    }
+#ifdef __NVCC__
+    shared_address at;
+    asm("mad.lo.u32 %0, %1, 4, %2;" : "=r"(at) : "r"(interval >> 1), "r"(first - EVEN_FIRST * 2));
+    return fetch_add_shared(at, __funnelshift_l(0, more, interval << 4));
+#else
+    return fetch_add_shared(first + (interval - EVEN_FIRST) / 2 * 4, more << interval % 2 * 16);
+#endif
 }
 
+/* The interval that arithmetic tells, as the bits of its sum with 2^23, and how far the number is from its middle. It is right if the element is sure: a number,
+   and not too near an edge. */
+struct even_guess {
+    uint32_t interval;
+    float rest;
+    bool is_sure;
+};
+template <class Element> static __device__ __forceinline__ even_guess guess_of(typename Element::value x, const struct order_even &even)
+{
+    constexpr bool is_short = even_shape<Element, EVEN_FINE>::is_short;
+    const float part = bounded((float)x, even.scale, even.offset), whole = fmaf(part, even.parts, 0x1p23f);
+    const float rest = fmaf(part, even.parts, 0x1p23f - whole);
+    return {f32_bits(whole), rest, fabsf(rest) <= (is_short ? even.sure : even.sure_rounded) && x == x};
+}
+
+/* The edge of this number among those of the pass. */
+static __device__ __forceinline__ double even_edge(uint32_t edge, const struct order_even &even)
+{
+    return even.first + edge == even.bins ? even.high : (double)(even.first + edge) * even.step + even.low;
+}
 /* The least f32 that is at least the edge, or beyond the last one. */
 static __device__ __forceinline__ float edge_in_f32(uint32_t edge, const struct order_even &even)
 {
-    const double exact = edge == even.bins ? even.high : (double)edge * even.step + even.low;
+    const double exact = even_edge(edge, even);
     const float near = (float)exact;
     return (double)near < exact || (edge == even.bins && (double)near == exact) ? nextafterf(near, INFINITY) : near;
 }
 
-/* The interval of an element that is near an edge, or NaN. edges: of coarse bins, in shared memory. */
-template <class Element, even_way way>
-static __device__ __forceinline__ uint32_t exact_interval(typename Element::stored stored, even_guess guess, const struct order_even &even, const float *edges)
+/* By comparison with the edge that is nearest. edges: those in f32, if there are. */
+template <bool has_edges, class Value>
+static __device__ __forceinline__ uint32_t exact_interval(Value x, even_guess guess, const struct order_even &even, const float *edges)
 {
-    const typename Element::value x = Element::load(stored);
-    const uint32_t near = guess.interval - !guess.is_high, edge = (int32_t)near < 0 ? 0 : near < even.bins ? near : even.bins;
-    if (!(x == x))
-        return even.bins + 2;
-    if constexpr (way == EVEN_COARSE)
-        return edge + ((float)x >= edges[edge]);
+    const int32_t near = (int32_t)(guess.interval - EVEN_FIRST) - (guess.rest <= 0);
+    const uint32_t edge = near < 0 ? 0 : (uint32_t)near < even.count ? (uint32_t)near : even.count;
+    bool is_behind;
+    if constexpr (has_edges)
+        is_behind = (float)x >= edges[edge];
     else
-        return edge + (edge == even.bins ? is_above(x, even.high) : at_least(x, (double)edge * even.step + even.low));
+        is_behind = even.first + edge == even.bins ? is_above(x, even.high) : at_least(x, even_edge(edge, even));
+    return EVEN_FIRST + (x == x ? edge + is_behind : even.count + 2);
 }
 
-template <class Element, class Key, even_way way>
+template <class Element> static __device__ __forceinline__ typename Element::value value_of(typename key_type<sizeof(typename Element::stored)>::type key)
+{
+    typename Element::stored stored;
+    memcpy(&stored, &key, sizeof stored);
+    return Element::load(stored);
+}
+
+template <class Element, even_way way>
 __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<Element, way>::blocks)
-    even_kernel(const __grid_constant__ even_pass pass, const __grid_constant__ cut_array<Key> cut)
+    even_kernel(const __grid_constant__ even_pass pass, const __grid_constant__ cut_array<typename even_shape<Element, way>::key> cut)
 {
     typedef even_shape<Element, way> shape;
-    typedef typename Element::stored stored;
+    typedef typename shape::key Key;
+    constexpr bool fine = way == EVEN_FINE;
+    constexpr int some = shape::some;
     extern __shared__ unsigned char bytes[];
     __shared__ int is_full[3]; /* for rounds in turn: some counter of 16 bits is some way up */
-    uint32_t *const counters = (uint32_t *)bytes;
-    constexpr bool fine = way == EVEN_FINE;
-    const uint32_t copies = pass.copies, intervals = pass.intervals, all = fine ? intervals / 2 + 1 : (intervals + 1) * copies;
-    const shared_address at = address_of(counters + (threadIdx.x & (copies - 1)));
-    bool together = false; /* the last elements of the warp's lanes were in one interval mostly */
-    uint32_t seen = 0;     /* in counters of 16 bits */
-    int tiles = 0, round = 0;
+    __shared__ uint32_t block_nans;
+    uint32_t *const counters = (uint32_t *)(bytes + (some + pass.waiting) * shape::row);
+    const uint32_t lane = threadIdx.x % 32, copies = pass.copies, pairs = (pass.even.count + 4) / 2, all = fine ? pairs : (2 * pairs + 1) * copies;
     float *const edges = (float *)(counters + all);
+    const Key *const queue = (const Key *)bytes + threadIdx.x; /* of the thread's elements that are not sure */
+    const shared_address start = address_of(queue);
+    shared_address to = start;
+    bool together = false; /* the last elements of the warp's lanes were in one interval mostly; */
+    bool crowded = false;  /* many were not sure */
+    uint32_t seen = 0;     /* in counters of 16 bits */
+    uint32_t nans = 0;
+    int tiles = 0, round = 0;
     for (uint32_t i = threadIdx.x; i < all; i += blockDim.x)
         counters[i] = 0;
-    for (uint32_t i = threadIdx.x; way == EVEN_COARSE && i <= pass.even.bins; i += blockDim.x)
+    for (uint32_t i = threadIdx.x; shape::has_edges && i <= pass.even.bins; i += blockDim.x)
         edges[i] = edge_in_f32(i, pass.even);
     if (threadIdx.x < 3)
         is_full[threadIdx.x] = 0;
+    if (threadIdx.x == 0)
+        block_nans = 0;
     __syncthreads();
-    auto count = [&](uint32_t interval, uint32_t more) {
-        if (way != EVEN_COARSE) {
-            interval -= pass.first; /* less than the first is more than all: behind all is a counter that nobody reads */
-            interval = interval < intervals ? interval : intervals;
+    const uint32_t nan = EVEN_FIRST + pass.even.count + 2, nobody = EVEN_FIRST + 2 * pairs; /* the latter: a coarse counter that is not read */
+    /* Two neighbours, of which the first has an even number. What lies before or behind the bins of this pass, others count. */
+    const uint32_t begin = pass.even.first > 0, end = pass.even.count + (pass.even.first + pass.even.count == pass.even.bins ? 3 : 1);
+    auto add = [&](uint32_t i, uint32_t count, uint32_t next) {
+        const uint32_t place = ORDER_FIRST_COUNT + pass.even.first + i;
+        count = i >= begin && i < end ? count : 0;
+        next = i + 1 < end ? next : 0;
+        if (pass.is_short) {
+            add_count(&pass.counts[place / 2], (uint64_t)next << 32 | count);
+        } else {
+            add_count(&pass.counts[place], count);
+            add_count(&pass.counts[place + 1], next);
         }
+    };
+    const shared_address first = address_of(counters + (threadIdx.x & (copies - 1)));
+    const uint32_t step = copies * (uint32_t)sizeof *counters;
+    auto count = [&](uint32_t interval, uint32_t more) {
         if constexpr (fine)
-            seen |= fetch_add_shared(at + (interval * 2 & ~3u), more * ((interval & 1) * 0xffff + 1));
+            seen |= fetch_add_half(first, interval, more);
         else
-            add_shared(at + interval * copies * (uint32_t)sizeof *counters, more);
+            add_shared(first + (interval - EVEN_FIRST) * step, more);
     };
     auto look = [&]() {
         int *const full = &is_full[round % 3];
@@ -136,64 +175,137 @@ __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<
         __syncthreads();
         if (threadIdx.x == 0)
             is_full[(round + 2) % 3] = 0; /* which all have read, and none sets before the next barrier */
-        for (uint32_t i = threadIdx.x; *(volatile int *)full != 0 && i < all; i += blockDim.x) {
-            const uint32_t word = counters[i], low = word & 0xc000, high = word >> 16 & 0xc000;
-            counters[i] = word - (high << 16 | low);
-            add_count(&pass.counts[ORDER_FIRST_COUNT + pass.first + 2 * i], 2 * i < intervals ? low : 0);
-            add_count(&pass.counts[ORDER_FIRST_COUNT + pass.first + 2 * i + 1], 2 * i + 1 < intervals ? high : 0);
+        for (uint32_t i = threadIdx.x; *(volatile int *)full != 0 && i < pairs; i += blockDim.x) {
+            const uint32_t word = counters[i], shares = word & 0xc000c000;
+            counters[i] = word - shares;
+            add(2 * i, shares & 0xffff, shares >> 16);
         }
         if (*(volatile int *)full != 0)
             __syncthreads();
         round++;
         seen = 0;
     };
-    auto take = [&](const Key (&keys)[shape::each], auto there, uint64_t) {
-        constexpr int some = shape::each < 4 ? shape::each : 4;
-        stored x[shape::each];
-        uint32_t intervals_of[some];
-        memcpy(x, keys, sizeof x);
+    auto empty_queue = [&]() {
+        while (__ballot_sync(0xffffffffu, to != start) != 0) {
+            if (to == start)
+                continue;
+            to -= shape::row;
+            const typename Element::value x = value_of<Element>(queue[(to - start) / sizeof(Key)]);
+            const uint32_t interval = exact_interval<shape::has_edges>(x, guess_of<Element>(x, pass.even), pass.even, edges);
+            nans += fine && interval == nan;
+            if (!fine || interval != nan)
+                count(interval, 1);
+        }
+    };
+    uint32_t last = 0; /* interval of the thread, */
+    bool unsure = false; /* and whether it was not sure */
+    auto take_sure = [&](const Key *keys, auto there) {
+        shared_address at = to; /* of element i, i rows before: it goes back where an element is not stored */
 #pragma unroll
-        for (int first = 0; first < shape::each; first += some) {
-            bool all_sure = true;
+        for (int group = 0; group < some; group += 4) {
+            bool all_sure = true, is_sure[4];
+            uint32_t intervals[4];
 #pragma unroll
-            for (int i = 0; i < some; i++) {
-                const even_guess guess = guess_of<Element, way>(x[first + i], pass.even);
-                intervals_of[i] = guess.interval;
+            for (int i = 0; i < 4; i++) {
+                const even_guess guess = guess_of<Element>(value_of<Element>(keys[group + i]), pass.even);
+                intervals[i] = guess.interval;
+                is_sure[i] = guess.is_sure;
                 all_sure = all_sure && guess.is_sure;
             }
+            last = intervals[3];
+            unsure = !is_sure[3];
+            at -= !fine && all_sure ? 4 * shape::row : 0;
+            if (fine || !all_sure) { /* of coarse bins nearly all are */
 #pragma unroll
-            for (int i = 0; i < some && !all_sure; i++) {
-                const even_guess guess = guess_of<Element, way>(x[first + i], pass.even);
-                if (!guess.is_sure)
-                    intervals_of[i] = exact_interval<Element, way>(x[first + i], guess, pass.even, edges);
-            }
-            if (!together) {
-#pragma unroll
-                for (int i = 0; i < some; i++)
-                    if (there(first + i))
-                        count(intervals_of[i], 1);
-            } else if constexpr (way != EVEN_COARSE) {
-#pragma unroll
-                for (int i = 0; i < some; i++) {
-                    const uint32_t interval = there(first + i) ? intervals_of[i] : ~0u, of_first = __shfl_sync(0xffffffffu, interval, 0);
-                    const uint32_t lanes = __ballot_sync(0xffffffffu, interval == of_first);
-                    if (there(first + i) && (threadIdx.x % 32 == 0 || interval != of_first))
-                        count(interval, threadIdx.x % 32 == 0 ? (uint32_t)__popc(lanes) : 1);
+                for (int i = 0; i < 4; i++) {
+                    const bool is_stored = there(group + i) && !is_sure[i];
+                    if (is_stored)
+                        store_shared(at + (group + i) * shape::row, keys[group + i]);
+                    at -= is_stored ? 0 : shape::row;
+                    if (!fine && !is_sure[i])
+                        intervals[i] = nobody;
                 }
             }
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                if constexpr (fine)
+                    count(intervals[i], there(group + i) && is_sure[i]); /* 0, too: a branch would wait for what the addition returns */
+                else if (there(group + i))
+                    count(intervals[i], 1);
+            }
         }
-        const uint32_t last = intervals_of[some - 1];
-        together = way != EVEN_COARSE && copies == 1 && __popc(__ballot_sync(0xffffffffu, last == __shfl_sync(0xffffffffu, last, 0))) > 8;
-        if (fine && ++tiles % shape::tiles == 0)
+        to = at + some * shape::row;
+        if (__ballot_sync(0xffffffffu, to - start > pass.waiting * shape::row) != 0)
+            empty_queue();
+    };
+    /* If lanes are together, one counts what is in the interval of its own element. */
+    auto take_apart = [&](const Key *keys, auto there) {
+        uint32_t intervals[4];
+        bool is_one = true;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const typename Element::value x = value_of<Element>(keys[i]);
+            const even_guess guess = guess_of<Element>(x, pass.even);
+            intervals[i] = guess.is_sure ? guess.interval : exact_interval<shape::has_edges>(x, guess, pass.even, edges);
+            intervals[i] = there(i) ? intervals[i] : nobody;
+            nans += fine && intervals[i] == nan;
+            is_one = is_one && intervals[i] == intervals[0];
+            last = intervals[i];
+            unsure = !guess.is_sure;
+        }
+        const uint32_t of_lane = __shfl_sync(0xffffffffu, last, 0);
+        if (together && __ballot_sync(0xffffffffu, !is_one || last != of_lane) == 0) {
+            if (lane == 0 && last < nan)
+                count(last, 32 * 4);
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            uint32_t more = 1;
+            if (together) {
+                const uint32_t of_first = __shfl_sync(0xffffffffu, intervals[i], 0), lanes = __ballot_sync(0xffffffffu, intervals[i] == of_first);
+                more = lane == 0 ? (uint32_t)__popc(lanes) : intervals[i] != of_first;
+            }
+            if (!fine || (intervals[i] < nan && more != 0))
+                count(intervals[i], more);
+        }
+    };
+    auto take = [&](const Key (&keys)[shape::each], auto there, uint64_t) {
+        const bool apart = together || crowded;
+#pragma unroll
+        for (int i = 0; i < shape::each; i += 4) {
+            auto there_of = [&](int e) { return there(i + e); };
+            if (apart)
+                take_apart(keys + i, there_of);
+            else if (i % some == 0)
+                take_sure(keys + i, there_of);
+        }
+        if (++tiles % shape::tiles != 0)
+            return;
+        crowded = __popc(__ballot_sync(0xffffffffu, unsure)) > 8;
+        together = fine && __popc(__ballot_sync(0xffffffffu, last == __shfl_sync(0xffffffffu, last, 0))) > 8;
+        if (fine)
             look();
     };
     each_tile<Key, shape::threads, shape::loads, fine>((const Key *)pass.x, cut, take);
+    empty_queue();
+    if (nans > 0)
+        atomicAdd(&block_nans, nans);
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < intervals; i += blockDim.x) {
-        uint32_t sum = fine ? counters[i / 2] >> i % 2 * 16 & 0xffff : 0;
-        for (uint32_t of = 0; !fine && of < copies; of++)
-            sum += counters[i * copies + (of + i) % copies];
-        add_count(&pass.counts[ORDER_FIRST_COUNT + pass.first + i], sum);
+    /* Blocks begin at different counters, so that they do not wait for each other. */
+    const uint32_t own = (uint32_t)((uint64_t)pairs * blockIdx.x / gridDim.x);
+    for (uint32_t i = threadIdx.x; i < pairs; i += blockDim.x) {
+        const uint32_t pair = i + own < pairs ? i + own : i + own - pairs;
+        uint32_t sums[2];
+        for (uint32_t of = 0; of < 2; of++) {
+            const uint32_t interval = 2 * pair + of;
+            sums[of] = EVEN_FIRST + interval == nan ? block_nans : 0;
+            if (fine)
+                sums[of] += counters[pair] >> of * 16 & 0xffff;
+            for (uint32_t copy = 0; !fine && copy < copies; copy++)
+                sums[of] += counters[interval * copies + ((copy + interval) & (copies - 1))];
+        }
+        add(2 * pair, sums[0], sums[1]);
     }
     end_pass(pass.end, pass.counts);
 }
@@ -202,35 +314,38 @@ template <class Element, even_way way>
 static cudaError_t even_start(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream)
 {
     typedef even_shape<Element, way> shape;
-    typedef typename key_type<sizeof(typename Element::stored)>::type Key;
     constexpr bool fine = way == EVEN_FINE;
-    const cut_array<Key> cut(work->x, work->n);
-    const uint32_t all = work->even->bins + 3, most = (uint32_t)(shared_bytes / (fine ? 2 : 4)) - 2, passes = (all + most - 1) / most;
-    even_pass pass = {work->x, *work->even, work->counts, 0, (all + passes - 1) / passes, 1, {}};
-    const size_t each = fine ? (pass.intervals / 2 + 1) * 4 : (pass.intervals + 1) * 4;
-    const size_t edges = way == EVEN_COARSE ? (work->even->bins + 1) * sizeof(float) : 0;
-    while (!fine && pass.copies < 32 && each * pass.copies * 2 + edges <= shared_bytes / shape::blocks)
+    const cut_array<typename shape::key> cut(work->x, work->n);
+    const uint32_t bins = work->even->bins, least = shape::some * shape::row, most = (uint32_t)(shared_bytes - least) / 4 * 2 - 4;
+    const uint32_t passes = fine ? (bins + most - 1) / most : 1, count = ((bins + passes - 1) / passes + 1) & ~1u;
+    even_pass pass = {work->x, *work->even, work->counts, work->short_counts, 1, 0, {}};
+    const size_t each = fine ? (count + 4) / 2 * 4 : ((count + 4) / 2 * 2 + 1) * 4, edges = shape::has_edges ? (bins + 1) * sizeof(float) : 0;
+    pass.waiting = (uint32_t)((shared_bytes / shape::blocks - least - each - edges) / shape::row);
+    pass.waiting = pass.waiting < shape::waiting ? pass.waiting : shape::waiting;
+    const size_t others = (shape::some + pass.waiting) * shape::row + edges;
+    while (!fine && pass.copies < 32 && others + each * pass.copies * 2 <= shared_bytes / shape::blocks)
         pass.copies *= 2;
-    const size_t bytes = each * pass.copies + edges;
-    const uint64_t fit = (uint64_t)multiprocessors * (bytes <= shared_bytes / shape::blocks ? shape::blocks : 1);
+    const uint64_t fit = (uint64_t)multiprocessors * shape::blocks;
     cudaLaunchConfig_t config = launch_config(blocks_for(cut.vectors, shape::threads, shape::loads, fit), shape::threads, stream);
-    config.dynamicSmemBytes = bytes;
-    cudaError_t code = cudaFuncSetAttribute((const void *)even_kernel<Element, Key, way>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
-    for (; pass.first < all && code == cudaSuccess; pass.first += pass.intervals) {
-        if (pass.first + pass.intervals >= all) /* the last one */
+    config.dynamicSmemBytes = others + each * pass.copies;
+    cudaError_t code = cudaFuncSetAttribute((const void *)even_kernel<Element, way>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+    for (uint32_t first = 0; first < bins && code == cudaSuccess; first += count) {
+        order_even_part(&pass.even, first, count < bins - first ? count : bins - first);
+        if (count >= bins - first) /* the last one */
             pass.end = *end;
-        code = cudaLaunchKernelEx(&config, even_kernel<Element, Key, way>, pass, cut);
+        code = cudaLaunchKernelEx(&config, even_kernel<Element, way>, pass, cut);
     }
     return code;
 }
 
+/* Coarse bins' counters and edges, with a queue, leave room for a second block. */
 cudaError_t order_even_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream)
 {
     return with_element(work->type, [&](auto element) {
         typedef decltype(element) Element;
-        constexpr even_way coarse = even_shape<Element, EVEN_COARSE>::is_short ? EVEN_COARSE : EVEN_IN_F64;
-        const bool fits = (work->even->bins + 4) * sizeof(uint32_t) <= shared_bytes && (coarse == EVEN_IN_F64 || work->even->part_sure > 0);
-        return fits ? even_start<Element, coarse>(work, end, multiprocessors, shared_bytes, stream)
-                    : even_start<Element, EVEN_FINE>(work, end, multiprocessors, shared_bytes, stream);
+        typedef even_shape<Element, EVEN_COARSE> coarse;
+        return (work->even->bins + 5) * sizeof(uint32_t) * (1 + coarse::has_edges) + coarse::some * coarse::row <= shared_bytes / coarse::blocks
+                   ? even_start<Element, EVEN_COARSE>(work, end, multiprocessors, shared_bytes, stream)
+                   : even_start<Element, EVEN_FINE>(work, end, multiprocessors, shared_bytes, stream);
     });
 }

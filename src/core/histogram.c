@@ -180,10 +180,9 @@ static void count_bins(struct histogram *h, int64_t *counts, allfold_outside *ou
     order_table_free(&table);
     if (o->error->status != ALLFOLD_OK)
         return;
-    const uint64_t *const found = o->counts + ORDER_FIRST_COUNT;
     for (uint64_t i = 0; i < bins; i++)
-        counts[i] = (int64_t)found[i + 1];
-    *outside = (allfold_outside){.count = o->seen, .below = found[0], .above = found[bins + 1], .nan = found[bins + 2]};
+        counts[i] = (int64_t)order_count(o, i + 1);
+    *outside = (allfold_outside){.count = o->seen, .below = order_count(o, 0), .above = order_count(o, bins + 1), .nan = order_count(o, bins + 2)};
 }
 
 static uint64_t call_number(const allfold_bins *call)

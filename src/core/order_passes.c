@@ -67,6 +67,7 @@ void order_close(struct order *o)
 /* Counters that are 0, unless a device counts and answers. */
 static void clear_counts(struct order *o, uint64_t count, bool on_device)
 {
+    o->short_counts = NULL;
     if (order_failed(o) || order_is_answered(count * sizeof *o->counts, on_device))
         return;
     if (count > o->most_counts) {
@@ -85,6 +86,12 @@ static void clear_counts(struct order *o, uint64_t count, bool on_device)
 static void exchange(struct order *o, uint64_t count)
 {
     uint64_t *const counts = o->counts;
+    const uint32_t *const short_counts = o->short_counts;
+    if (short_counts != NULL && o->ctx->comm.size > 1) {
+        for (uint64_t i = 0; i < count; i++)
+            counts[i] = short_counts[i];
+        o->short_counts = NULL;
+    }
     if (!order_failed(o)) { /* else there may be no room */
         counts[count] = o->seen;
         counts[count + 1] = o->set.overflowed;

@@ -33,6 +33,7 @@ struct order {
     /* Called when the set, of elements that stream, is full: makes room. NULL: then it overflows. */
     void (*trim)(struct order *o);
     uint64_t *counts;         /* of the last pass, of all ranks: see order_work. Behind them is room for ORDER_MORE_COUNTS */
+    const uint32_t *short_counts; /* NULL; or the counters, which then are not in `counts`: of even bins, if there is one rank */
     uint64_t seen, kept;      /* elements in it, without those left out; in the sets of all ranks, */
     uint64_t kept_there;      /* and in those in device memory */
     uint64_t *own_counts;     /* memory for them, unless the device has answered, */
@@ -42,6 +43,12 @@ struct order {
 enum {
     ORDER_SAMPLE_MOST = 1 << 20 /* elements, for which a set has room that is asked for so much, however little memory there is */
 };
+
+/* Counter number i behind ORDER_FIRST_COUNT. */
+static inline uint64_t order_count(const struct order *o, uint64_t i)
+{
+    return o->short_counts != NULL ? o->short_counts[ORDER_FIRST_COUNT + i] : o->counts[ORDER_FIRST_COUNT + i];
+}
 
 static inline bool order_failed(const struct order *o) { return o->error->status != ALLFOLD_OK; }
 

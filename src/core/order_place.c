@@ -7,7 +7,8 @@
 #include <string.h>
 
 enum {
-    ANSWERED_MOST = 1 << 20, /* bytes of counters that a kernel writes to host memory, which costs less than a copy and a wait for it; */
+    ANSWERED_MOST = 1 << 20, /* bytes of counters that a kernel writes to host memory, which costs less than a copy and a wait for it; half as many if they are
+                                short, behind what they become; */
     ANSWERED_ROOM = 1 << 15  /* and elements, with their indices */
 };
 _Static_assert(ANSWERED_MOST + ANSWERED_ROOM * 16 <= IN_PLACE_BYTES, "the staging memory has room");
@@ -127,13 +128,14 @@ void order_upload(struct order *o, struct order_work *work, size_t counts, struc
     work->table = table;
 }
 
-/* Brings what a pass has counted to o->counts. */
+/* Brings what a pass has counted to o->counts; short counters, which are behind the place of long ones, stay there. */
 static void take_counts(struct order *o, const struct order_work *work, size_t counts)
 {
     if (work->answer == NULL) {
         from_device(o, o->ctx->axis_memory, o->counts, counts);
     } else if (o->ctx->device->backend->wait(in_place_queue(o->ctx), o->error) == ALLFOLD_OK) {
-        o->counts = work->answer;
+        o->counts = in_place_queue(o->ctx)->staging;
+        o->short_counts = work->short_counts ? (const uint32_t *)work->answer : NULL;
     }
 }
 
@@ -162,8 +164,9 @@ static void run_on_device(struct order *o, const struct order_work *given, const
             clean = u64_max(used, ctx->order_clean);
             ctx->order_clean = 0;
         }
-        work.answer = in_place_queue(ctx)->staging;
-        work.answered = counts;
+        work.short_counts = work.kind == ORDER_EVEN && work.n <= UINT32_MAX;
+        work.answer = (uint64_t *)in_place_queue(ctx)->staging + (work.short_counts ? counts / sizeof *work.answer : 0);
+        work.answered = work.short_counts ? (counts / 2 + 7) / 8 * 8 : counts;
         work.answer_room = work.indices != NULL ? ANSWERED_ROOM : 0;
     }
     if (!order_failed(o) && ctx->device->backend->order(in_place_queue(ctx), &work, o->error) == ALLFOLD_OK && counts > 0)

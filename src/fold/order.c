@@ -107,31 +107,31 @@ uint32_t order_cell(const struct order_space *space, uint64_t key, const struct 
                                                                         : order_cell_f64(real_in(space, key), guess);
 }
 
-/* With places of up to 2^20 the f32 sum is within a fifth of the real number, so that the integer is at most one off, and what is left of it, in two
-   parts, is known to 2^-22. */
+/* `error` is how far the place of an element near the edges may be off, in bins: by the two constants, as they are in f32, by the sum's rounding, which is below 1,
+   and by roundings in f64, and of numbers that are tiny in f32. Beyond the edges, places never fall. An element that is rounded to f32 adds as much as a constant
+   in f32 may. */
+void order_even_part(struct order_even *even, uint32_t first, uint32_t count)
+{
+    const double scale = even->bins / (even->high - even->low), half = 0.5 - even->low * scale - first, parts = (double)count + 1;
+    const double reach = fmax(fabs(half + first), fabs(even->bins + 1 - half - first)) + 1; /* x * scale */
+    even->first = first;
+    even->count = count;
+    even->scale = (float)(scale / parts);
+    even->offset = (float)(half / parts);
+    even->parts = (float)parts;
+    const double error = reach * fabs(even->scale * parts / scale - 1) + fabs(even->offset * parts - half) + parts * 0x1p-25 + 0x1p-20;
+    even->sure = (float)(0.5 - error);
+    even->sure_rounded = (float)(0.5 - error - reach * 0x1p-24);
+}
+
 bool order_even_of(double low, double high, uint64_t bins, struct order_even *even)
 {
-    const double width = high - low, scale = (double)bins / width, offset = -low * scale, most = 2 * fmax(fabs(low), fabs(high)) * scale + 2;
-    if (bins > ORDER_EVEN_MOST || !(most <= 0x1p20 && scale >= 0x1p-100 && scale <= 0x1p100))
+    const double width = high - low, scale = (double)bins / width;
+    if (bins > ORDER_EVEN_MOST || !(fmax(fabs(low), fabs(high)) * scale <= 0x1p20 && scale >= 0x1p-100 && scale <= 0x1p100))
         return false;
-    *even = (struct order_even){.low = low, .step = width / (double)bins, .high = high, .bins = (uint32_t)bins, .scale = scale, .offset = offset};
-    even->from = low - 0.5 / scale;
-    even->to = high + 0.5 / scale;
-    even->near = most * 0x1p-48;
-    even->from_f32 = (float)even->from;
-    even->to_f32 = (float)even->to;
-    even->scale_f32 = (float)scale;
-    even->scale_rest = (float)(scale - even->scale_f32);
-    const double half = offset + 0.5;
-    even->offset_f32 = (float)half;
-    even->offset_whole = (float)(rint(half) + ORDER_WHOLE_F32);
-    even->offset_rest = (float)(half - rint(half));
-    const double parts = (double)bins + 1, error = parts * 0x1p-24 * (2 * fabs(half / parts) + 2) + 0x1p-20; /* of two constants and two sums in f32 */
-    even->part_scale = (float)(scale / parts);
-    even->part_offset = (float)(half / parts);
-    even->parts = (float)parts;
-    even->part_sure = error < 0x1p-11 && even->part_scale >= 0x1p-100f ? (float)(0.5 - error) : 0;
-    return true;
+    *even = (struct order_even){.low = low, .step = width / (double)bins, .high = high, .bins = (uint32_t)bins};
+    order_even_part(even, 0, (uint32_t)bins);
+    return even->sure_rounded >= 0.375f;
 }
 
 /* ---- between two elements */

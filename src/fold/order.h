@@ -148,18 +148,15 @@ struct order_table {
 
 enum { ORDER_EVEN_MOST = 1 << 16 }; /* bins */
 
-/* Edge i is low + i * step, the last one high. x * scale + offset is i at edge i; if it is further than `near` from an integer, that decides, else
-   the edge itself. Intervals: below the edges, the bins, above, NaN. What is in f32 is half a bin further: intervals are the integers that are nearest. */
+/* Edge i is low + i * step, the last one high. A pass counts elements in `count` bins from number `first` on, below them and above. In f32, x * scale + offset,
+   bounded to 0 and 1, is an element's part of the way through all of these; times `parts`, its nearest integer is the interval if that is no further than `sure` off,
+   else the nearest edge decides. */
 struct order_even {
     double low, step, high;
-    uint32_t bins;
-    double from, to; /* half a bin beyond the edges */
-    double scale, offset, near;
-    float from_f32, to_f32, scale_f32, scale_rest, offset_f32, offset_whole, offset_rest; /* for types of which f32 holds every element */
-    float part_scale, part_offset, parts, part_sure; /* the same by a part of all intervals, between 0 and 1, if bins are coarse: the integer that is nearest
-                                                        to it times `parts` is right if no further than part_sure off, which is 0 of other bins */
+    uint32_t bins, first, count;
+    float scale, offset, parts;
+    float sure, sure_rounded; /* the latter for types of which f32 does not hold every element */
 };
-#define ORDER_NEAR_F32 0x1p-20f
 #define ORDER_WHOLE_F32 0x1.8p23f /* a sum with it ends in the integer that is nearest */
 #define ORDER_WHOLE_F64 0x1.8p52
 
@@ -338,6 +335,7 @@ struct order_work {
     size_t clear;       /* bytes of counts that are set to 0 first, of a device with memory of its own */
     uint64_t *answer;   /* the queue's staging memory, to which the device writes its `answered` bytes of counts, which then are 0; NULL: it does not */
     size_t answered;    /* the last one of these counters is the device's own */
+    bool short_counts;  /* of even bins: counters are uint32_t, the device's own two of them */
     uint64_t answer_room; /* with indices: behind the counts there is room for so many indices, and behind these for as many keys: what is kept first
                              is written there, too */
     void *keys;         /* where kept elements' keys go, in any order: device memory of the elements' size; NULL: none are kept */
@@ -366,6 +364,8 @@ bool order_at_least(const struct order_space *space, double x, bool beyond, uint
 uint32_t order_cell(const struct order_space *space, uint64_t key, const struct order_guess *guess);
 /* False: the bins are too many, too narrow, or too far from 0 for this arithmetic. */
 bool order_even_of(double low, double high, uint64_t bins, struct order_even *even);
+/* The pass has these bins, not all. */
+void order_even_part(struct order_even *even, uint32_t first, uint32_t count);
 
 /* The same of a type, once. */
 struct order_map order_map_of(allfold_type type);

@@ -15,7 +15,8 @@ extern "C" {
 #include "emulation.h"
 #include "kernels/kernels.h"
 
-enum { COUNT = 330001, SHARED_BYTES = 200 << 10 };
+enum { COUNT = 330001 };
+static size_t shared_bytes = 200 << 10;
 
 struct sample {
     allfold_type type;
@@ -37,6 +38,29 @@ static struct sample sample_of(allfold_type type, bool close)
         const uint64_t key = kind < 2 ? most / 2 + 3 : kind == 2 ? (i % 7 == 0 ? most : most / 2 + 9) : random & most;
         const bool is_close = close && random % 331 != 5 && kind != 1;
         const uint64_t bits = is_close ? type_real_bits(type, (double)(int64_t)state * 0x3p-63) : order_bits(type, key);
+        memcpy(&s.bytes[i * each], &bits, each);
+        s.keys[i] = type_kind(type) == 'b' ? bits != 0 : order_key(type, bits);
+    }
+    s.sorted = s.keys;
+    std::sort(s.sorted.begin(), s.sorted.end());
+    return s;
+}
+
+/* A third equals an edge of even bins. The others are the least element beyond some edge, or a neighbour of that, or NaN. */
+static struct sample edges_of(allfold_type type, double low, double high, uint32_t bins)
+{
+    const size_t each = allfold_type_bytes(type);
+    const struct order_space space = order_space_of(type);
+    struct sample s = {type, std::vector<char>(COUNT * each), std::vector<uint64_t>(COUNT), {}};
+    uint64_t state = 1;
+    for (uint64_t i = 0; i < COUNT; i++) {
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+        const uint32_t edge = i < COUNT / 3 ? bins / 2 : (uint32_t)(state >> 32) % (bins + 1), kind = i < COUNT / 3 ? 1 : (uint32_t)(state >> 27) % 16;
+        uint64_t key = 0;
+        if (!order_at_least(&space, edge < bins ? edge * ((high - low) / bins) + low : high, false, &key))
+            key = space.last;
+        key = kind == 15 ? space.most : kind % 3 == 0 && key > 0 ? key - 1 : kind % 3 == 2 && key < space.last ? key + 1 : key;
+        const uint64_t bits = order_bits(type, key);
         memcpy(&s.bytes[i * each], &bits, each);
         s.keys[i] = type_kind(type) == 'b' ? bits != 0 : order_key(type, bits);
     }
@@ -67,7 +91,7 @@ static bool launch(struct order_work *work, const struct sample &s, std::vector<
     emulation_order(COUNT + counts.size());
     const struct fold_space space = {answer != NULL ? 3 : 1, NULL, &mailbox, 1};
     work->answered = answer != NULL ? counts.size() * sizeof counts[0] : 0;
-    return order_launch(work, answer, &space, SHARED_BYTES, NULL) == 0;
+    return order_launch(work, answer, &space, shared_bytes, NULL) == 0;
 }
 
 /* Brackets from one element of the sorted array to another, one of `part` of which is inside, and the multiset that is kept. */
@@ -258,7 +282,10 @@ static bool bins_are_right(const struct sample &s, double low, double high, uint
     uint64_t before = 0, key = 0;
     work.kind = ORDER_EVEN;
     work.even = &even;
+    work.short_counts = bins > 1000;
     bool right = order_even_of(low, high, bins, &even) && launch(&work, s, left, &counts[0]) && count_of(left, 0) == left.size();
+    for (uint32_t i = (uint32_t)counts.size(); work.short_counts && i-- > 0;)
+        counts[i] = ((const uint32_t *)&counts[0])[i];
     for (uint32_t i = 0; i <= bins + 1 && right; i++) { /* how many are below edge i; behind the last edge, how many are numbers */
         const double edge = i < bins ? i * ((high - low) / bins) + low : high;
         const bool exists = i <= bins && order_at_least(&space, edge, i == bins, &key);
@@ -268,6 +295,8 @@ static bool bins_are_right(const struct sample &s, double low, double high, uint
     }
     return right && counts[ORDER_FIRST_COUNT + bins + 2] == COUNT - before;
 }
+
+static bool edges_are_right(allfold_type type, double low, double high, uint32_t bins) { return bins_are_right(edges_of(type, low, high, bins), low, high, bins); }
 
 int main()
 {
@@ -285,7 +314,12 @@ int main()
         const auto search = [&](uint32_t count) { return type == ALLFOLD_BOOL /* of which bytes are kept */ || search_is_right(s, count); };
         const bool searches = search(1) && search(14) && search(32);
         const bool digits = digits_are_right(s, 1) && digits_are_right(s, 9) && searches;
-        const bool bins = bins_are_right(s, -128, 128, 256) && bins_are_right(s, -1.5, 70, 65) && bins_are_right(s, -200, 200, 1 << 16)
+        const bool edges = edges_are_right(type, -8, 8, 256) && edges_are_right(type, -8, 8, 1 << 16) && edges_are_right(type, 4000, 4016.5, 999)
+                           && edges_are_right(type, -0x1p62, 0x1p62, 3000);
+        shared_bytes /= 2; /* even bins then take several passes */
+        const bool passes = edges_are_right(type, -70, 70.1, 65521);
+        shared_bytes *= 2;
+        const bool bins = edges && passes && bins_are_right(s, -128, 128, 256) && bins_are_right(s, -1.5, 70, 65) && bins_are_right(s, -200, 200, 1 << 16)
                           && bins_are_right(s, -4, 4, 1 << 16);
         const struct sample clean = without_largest(type_kind(type) == 'f' ? close : s);
         const auto chain = [&](uint32_t count) { return type == ALLFOLD_BOOL || chain_is_right(clean, count); };
