@@ -41,13 +41,16 @@ template <class Key> __global__ void __launch_bounds__(ORDER_SHAPE.threads) samp
         pass.keys[i] = key_of(pass.x[order_sample_place(i, pass.stride)], pass.map);
 }
 
-/* Neighbours are in different groups, so that the largest of a sorted array are, too. */
+/* Neighbours are in different groups, so that the largest of a sorted array are, too; and a group has no period. */
 template <class Key> __global__ void __launch_bounds__(ORDER_CHAIN_GROUPS) top_kernel(const __grid_constant__ short_pass<Key> pass)
 {
     __shared__ Key largest[ORDER_CHAIN_GROUPS];
     const Key flip = pass.smallest ? (Key)~(Key)0 : (Key)0;
     uint64_t own = 0;
-    for (uint64_t i = blockIdx.x + (uint64_t)threadIdx.x * gridDim.x; i < pass.n / pass.stride; i += (uint64_t)blockDim.x * gridDim.x) {
+    for (uint64_t row = threadIdx.x; row * ORDER_CHAIN_GROUPS < pass.n / pass.stride; row += blockDim.x) {
+        const uint64_t i = row * ORDER_CHAIN_GROUPS + (blockIdx.x + row) % ORDER_CHAIN_GROUPS;
+        if (i >= pass.n / pass.stride)
+            continue;
         const uint64_t key = (Key)(key_of(pass.x[order_sample_place(i, pass.stride)], pass.map) ^ flip);
         own = key > own ? key : own;
     }

@@ -319,7 +319,7 @@ static cudaError_t even_start(const struct order_work *work, const struct order_
     const uint32_t bins = work->even->bins, least = shape::some * shape::row, most = (uint32_t)(shared_bytes - least) / 4 * 2 - 4;
     const uint32_t passes = fine ? (bins + most - 1) / most : 1, count = ((bins + passes - 1) / passes + 1) & ~1u;
     even_pass pass = {work->x, *work->even, work->counts, work->short_counts, 1, 0, {}};
-    const size_t each = fine ? (count + 4) / 2 * 4 : ((count + 4) / 2 * 2 + 1) * 4, edges = shape::has_edges ? (bins + 1) * sizeof(float) : 0;
+    const size_t each = fine ? (count + 4) / 2 * 4 : ((bins + 4) / 2 * 2 + 1) * 4, edges = shape::has_edges ? (bins + 1) * sizeof(float) : 0;
     pass.waiting = (uint32_t)((shared_bytes / shape::blocks - least - each - edges) / shape::row);
     pass.waiting = pass.waiting < shape::waiting ? pass.waiting : shape::waiting;
     const size_t others = (shape::some + pass.waiting) * shape::row + edges;

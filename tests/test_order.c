@@ -271,6 +271,34 @@ static void check_one(allfold_context *ctx)
     tap_ok(right && atomic_load(&ctx->comm.progress->done) == atomic_load(&ctx->comm.progress->total), "the passes of a histogram are no more than all of the work");
 }
 
+/* As many edges as there may be, which lie so far apart that they are looked for by key: the table has room, and what is counted next begins from 0. */
+static void check_edges(allfold_context *ctx)
+{
+    enum { COUNT = (1 << 17) + 1, BINS = 1 << 20 };
+    static const double q = 0.5;
+    double *const x = malloc(COUNT * sizeof *x), *const edges = malloc((BINS + 1) * sizeof *edges);
+    int64_t *const counts = malloc(BINS * sizeof *counts);
+    const allfold_array part = {x, COUNT, ALLFOLD_F64};
+    const allfold_quantiles median = {.size = sizeof median, .q = &q, .count = 1};
+    const allfold_bins bins = {.size = sizeof bins, .count = BINS, .edges = edges};
+    allfold_result before, after;
+    allfold_outside outside;
+    must(x != NULL && edges != NULL && counts != NULL, "memory");
+    for (int i = 0; i < COUNT; i++)
+        x[i] = ldexp(1 + i % 7 / 8.0, i % 577);
+    for (int i = 0; i <= BINS; i++)
+        edges[i] = exp2(576.0 * i / BINS);
+    bool right = allfold_quantile(ctx, &part, &median, &before) == ALLFOLD_OK && allfold_histogram(ctx, &part, &bins, counts, NULL, &outside) == ALLFOLD_OK
+                 && allfold_quantile(ctx, &part, &median, &after) == ALLFOLD_OK && compare_values(value_of(before.value), value_of(after.value)) == 0;
+    uint64_t all = right ? outside.below + outside.above + outside.nan : 0;
+    for (int i = 0; i < BINS && right; i++)
+        all += (uint64_t)counts[i];
+    tap_ok(right && all == outside.count && outside.count == (uint64_t)COUNT * (uint64_t)ctx->comm.size, "a median before and after a table of 2^20 edges");
+    free(x);
+    free(edges);
+    free(counts);
+}
+
 int main(int argc, char **argv)
 {
     static const allfold_type long_types[] = {ALLFOLD_F32, ALLFOLD_INT8, ALLFOLD_UINT64, ALLFOLD_BF16, ALLFOLD_F16, ALLFOLD_F64};
@@ -290,6 +318,8 @@ int main(int argc, char **argv)
         check_reads(ctx);
     if (ctx != NULL && tap_wanted("the CPU backend refuses a stream"))
         check_one(ctx);
+    if (ctx != NULL && tap_wanted("a median before and after a table of 2^20 edges"))
+        check_edges(ctx);
     allfold_close(ctx);
     const int failures = tap_done();
     MPI_Finalize();

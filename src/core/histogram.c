@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+enum { CELLS_MOST = 1 << 20 }; /* of a table, by key: a device has room for them beside the counters and edges of as many bins */
+
 struct histogram {
     struct order o;
     const allfold_bins *call;
@@ -126,7 +128,7 @@ static struct order_guess guess_by_key(const struct histogram *h)
 {
     struct order_guess guess = {.base = h->count > 0 ? h->boundaries[0] : 0, .cells = 1};
     const uint64_t length = h->count > 0 ? h->boundaries[h->count - 1] - guess.base : 0;
-    while (length >> guess.shift >= 4 * h->call->count)
+    while (length >> guess.shift >= u64_min(4 * h->call->count, CELLS_MOST))
         guess.shift++;
     guess.cells = (uint32_t)(length >> guess.shift) + 1;
     return guess;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    ANSWERED_MOST = 1 << 20, /* bytes of counters that a kernel writes to host memory, which costs less than a copy and a wait for it; half as many if they are
-                                short, behind what they become; */
+    ANSWERED_MOST = 1 << 20, /* bytes of counters that a kernel writes to host memory, which costs less than a copy and a wait for it. Short ones take half of
+                                that, and are written behind the place of long ones; */
     ANSWERED_ROOM = 1 << 15  /* and elements, with their indices */
 };
 _Static_assert(ANSWERED_MOST + ANSWERED_ROOM * 16 <= IN_PLACE_BYTES, "the staging memory has room");
@@ -112,6 +112,10 @@ void order_upload(struct order *o, struct order_work *work, size_t counts, struc
     if (table == NULL)
         return;
     work->clear = 0;
+    if (all > IN_PLACE_MEMORY_BYTES) {
+        error_set(o->error, ALLFOLD_NO_MEMORY, "the device has no room for %zu bytes of counters and their table", all);
+        return;
+    }
     if (once) {
         memset(staging, 0, counts);
         memcpy(staging + at, work->table->keys, (work->table->count + 1) * each);

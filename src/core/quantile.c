@@ -237,7 +237,7 @@ static void find_elements(struct quantiles *w)
     bool fits = true;
     bool has_chain;
     order_room(o, whole ? u64_max(own, 1) : u64_max(u64_max(own / KEPT_PART, WHOLE_MOST), SAMPLE_MOST_SEVERAL));
-    has_chain = !whole && order_has_chain(o) && w->call->count <= ORDER_CHAIN_BRACKETS;
+    has_chain = !whole && order_has_chain(o) && w->call->count <= ORDER_CHAIN_BRACKETS && o->set.capacity <= UINT32_MAX; /* a search has no more */
     if (!whole && w->call->count > ORDER_BRACKETS_MOST)
         brackets.count = 0; /* a pass that only counts elements: narrowing finds so many */
     else if (!whole && !has_chain)

@@ -26,7 +26,7 @@ struct top {
     struct order_space space;
     uint64_t k;
     bool smallest;
-    struct candidate *best; /* of this rank, so far: at most `room`, of which the first k will do from time to time */
+    struct candidate *best; /* of this rank, so far. If `room` are held, they are cut to the k best */
     uint64_t held, room;
     uint64_t inside;  /* elements of all ranks in the bracket of the last pass */
     uint64_t missing; /* NaNs that are left out, of all ranks */
@@ -167,7 +167,8 @@ static double sampled_rank(const struct top *t, uint64_t found, uint64_t worth)
     return ceil((at + (3.5 * sqrt(n * at) + 1) / n) * (double)found);
 }
 
-/* The sample and the pass in one, if few elements of the sample will do. *key: where the side begins. *is_kept as keep_side says. False: there was no pass. */
+/* The sample and the pass in one, if few elements of the sample will do. *key: where the side begins. *is_kept as keep_side says. False: there was no pass, or an
+   error. */
 static bool chain_pass(struct top *t, uint64_t *key, bool *is_kept)
 {
     struct order *const o = &t->o;
@@ -261,8 +262,8 @@ static void find(struct top *t)
     order_room(o, whole ? u64_max(own, 1) : u64_min(u64_max(own, SAMPLE_MOST), u64_max(own / 64, SAMPLE_MOST) + 3 * t->k));
     uint64_t key = 0;
     bool is_found = false;
-    const bool has_chain = !whole && order_key_bytes(o) >= 4 /* of shorter ones many are equal */ && order_has_chain(o) && chain_pass(t, &key, &is_found);
-    if (!has_chain) {
+    const bool is_chained = !whole && order_key_bytes(o) >= 4 /* of shorter ones many are equal */ && order_has_chain(o) && chain_pass(t, &key, &is_found);
+    if (!is_chained) {
         key = whole ? (t->smallest ? order_most(o->input->type) : 0) : sampled_key(t, &sampled, &limit);
         is_found = keep_side(t, key, sampled, limit);
     }

@@ -282,7 +282,7 @@ enum { ORDER_CHAIN_BRACKETS = ORDER_SEARCH_MOST / 2, ORDER_CHAIN_TOP = 32 /* ele
 /* What it finds: in device memory, behind which a search has its counters, all 0 before and after; and in the answer. */
 struct order_chain {
     uint64_t counts[ORDER_FIRST_COUNT + ORDER_CHAIN_BRACKETS * ORDER_COUNTS]; /* of the brackets' pass */
-    struct order_target targets[ORDER_SEARCH_MOST]; /* of the sample; then those wanted, as far as they are in what was kept */
+    struct order_target targets[ORDER_SEARCH_MOST]; /* of the sample; then those wanted. Of each that is in what was kept, low is its key; ranks are among what was kept */
     struct order_brackets brackets;
     uint64_t is_done; /* else the pass has not taken place: elements cannot be looked at so, or there are many ties */
     uint64_t more[ORDER_MORE_COUNTS];
@@ -322,12 +322,12 @@ struct order_work {
     uint32_t cut_count, digits;            /* how many, and their counters */
     const struct order_target *targets;    /* host memory, in ascending order of their ranks. A search answers with what is known of them then */
     uint32_t target_count, rounds;         /* how many; at most so many rounds */
-    const struct order_target *wanted;     /* of a chain, if no element is NaN, as targets are. None: what is kept lies beyond its one target, of which the rank
-                                              is among the sample's largest ones of groups, from the largest on, less than ORDER_CHAIN_TOP; */
-    uint32_t wanted_count;                 /* how many */
-    bool smallest;                         /* or smallest ones */
-    struct order_chain *chain;             /* device memory. Not NULL: this is a part of it: brackets, of what was found in so many elements of a sample, */
-    uint64_t chain_elements, chain_last;   /* or the search behind them, of all elements; and the largest key of a number */
+    const struct order_target *wanted;     /* of a chain, if no element is NaN: as targets are */
+    uint32_t wanted_count;                 /* how many. 0: top-k. The one target has a rank among the largest elements of a sample's groups, from 0, below ORDER_CHAIN_TOP */
+    bool smallest;                         /* of top-k: the smallest elements, and groups' smallest ones */
+    struct order_chain *chain;             /* device memory: this pass is a part of that chain. NULL: of none */
+    uint64_t chain_elements;               /* of brackets, how many the sample has; of the search behind them, how many the array has */
+    uint64_t chain_last;                   /* of that search: the largest key of a number */
     struct order_ties ties;
     uint64_t limit;     /* brackets: elements of `ties` are kept only if their index is below it */
     uint64_t stride;    /* of a sample, of n / stride elements; of a chain's */
