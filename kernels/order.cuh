@@ -60,6 +60,14 @@ template <class Launch> static cudaError_t with_key(allfold_type type, Launch la
     }
 }
 
+/* The value of an element of these bits. */
+template <class Element, class Key> static __device__ __forceinline__ typename Element::value element_value(Key bits)
+{
+    typename Element::stored stored;
+    memcpy(&stored, &bits, sizeof stored);
+    return Element::load(stored);
+}
+
 /* An array whose middle can be loaded in vectors: [head, head + vectors * per) of n elements. */
 template <class Stored> struct cut_array {
     uint64_t n, head, vectors;

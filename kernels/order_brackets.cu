@@ -48,12 +48,7 @@ template <class Element> struct by_value {
         memcpy(&stored, &x, sizeof stored);
         return (double)load(stored);
     }
-    template <class Key> static __device__ __forceinline__ float value_of(Key x)
-    {
-        typename Element::stored stored;
-        memcpy(&stored, &x, sizeof stored);
-        return (float)Element::load(stored);
-    }
+    template <class Key> static __device__ __forceinline__ float value_of(Key x) { return (float)element_value<Element>(x); }
 };
 template <class Way> constexpr bool is_by_value = !std::is_same<Way, by_key>::value;
 
@@ -142,8 +137,8 @@ struct digit_counts {
 };
 
 /* Whether elements can be looked at by value. One bracket, and a margin, is all that lies between 0 and 1; one that has all beyond an end is
-   bounded there by a number that does not matter. Several begin a cell behind 0, and are each, with
-   the numbers beside them, half a cell wide or more, so that few cells are mixed; or they are of one key, which many elements have then. */
+   bounded there by a number that does not matter. Several begin a cell behind 0, and are each, with the numbers beside them, half a cell wide
+   or more, so that few cells are mixed; or they are of one key, which many elements have then. */
 template <class Way, bool several, class Key>
 static __host__ __device__ bool map_values(const struct order_brackets &brackets, struct order_map order, uint64_t n, uint32_t multiprocessors, struct value_map *map)
 {

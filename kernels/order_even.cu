@@ -108,13 +108,6 @@ static __device__ __forceinline__ uint32_t exact_interval(Value x, even_guess gu
     return EVEN_FIRST + (x == x ? edge + is_behind : even.count + 2);
 }
 
-template <class Element> static __device__ __forceinline__ typename Element::value value_of(typename key_type<sizeof(typename Element::stored)>::type key)
-{
-    typename Element::stored stored;
-    memcpy(&stored, &key, sizeof stored);
-    return Element::load(stored);
-}
-
 template <class Element, even_way way>
 __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<Element, way>::blocks)
     even_kernel(const __grid_constant__ even_pass pass, const __grid_constant__ cut_array<typename even_shape<Element, way>::key> cut)
@@ -190,7 +183,7 @@ __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<
             if (to == start)
                 continue;
             to -= shape::row;
-            const typename Element::value x = value_of<Element>(queue[(to - start) / sizeof(Key)]);
+            const typename Element::value x = element_value<Element>(queue[(to - start) / sizeof(Key)]);
             const uint32_t interval = exact_interval<shape::has_edges>(x, guess_of<Element>(x, pass.even), pass.even, edges);
             nans += fine && interval == nan;
             if (!fine || interval != nan)
@@ -207,7 +200,7 @@ __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<
             uint32_t intervals[4];
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const even_guess guess = guess_of<Element>(value_of<Element>(keys[group + i]), pass.even);
+                const even_guess guess = guess_of<Element>(element_value<Element>(keys[group + i]), pass.even);
                 intervals[i] = guess.interval;
                 is_sure[i] = guess.is_sure;
                 all_sure = all_sure && guess.is_sure;
@@ -244,7 +237,7 @@ __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<
         bool is_one = true;
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const typename Element::value x = value_of<Element>(keys[i]);
+            const typename Element::value x = element_value<Element>(keys[i]);
             const even_guess guess = guess_of<Element>(x, pass.even);
             intervals[i] = guess.is_sure ? guess.interval : exact_interval<shape::has_edges>(x, guess, pass.even, edges);
             intervals[i] = there(i) ? intervals[i] : nobody;
