@@ -39,11 +39,10 @@ static void cpu_close(struct machine *machine)
 
 static allfold_status cpu_describe(struct machine *machine, struct bench_facts *facts, struct error *error)
 {
-    struct device_info info;
-    backend_cpu.describe(cpu_of(machine)->device, &info);
-    snprintf(facts->device, sizeof facts->device, "%s", info.name);
-    facts->threads = info.threads;
-    facts->memory = info.memory_total;
+    const struct device *const device = cpu_of(machine)->device;
+    snprintf(facts->device, sizeof facts->device, "%s", device->info.name);
+    facts->threads = device->threads;
+    facts->memory = device->info.memory_total;
     facts->datasheet = NAN; /* memory does not tell a process how fast it is */
     facts->launch = facts->link_in = facts->link_out = NAN;
     return error->status;

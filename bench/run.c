@@ -27,9 +27,7 @@ static bool on_gpu(const struct bench *b) { return b->context->device->backend->
 /* How many bytes the ceilings are measured on: no more than an eighth of a device's memory. */
 static uint64_t ceiling_bytes(const struct bench *b, uint64_t x_bytes)
 {
-    struct device_info info;
-    b->context->device->backend->describe(b->context->device, &info);
-    const uint64_t most = info.memory_total / 8 / 4096 * 4096;
+    const uint64_t most = b->context->device->info.memory_total / 8 / 4096 * 4096;
     if (on_gpu(b))
         return u64_min(GPU_CEILING_BYTES, most);
     const uint64_t least = machine_cpu_cache_bytes(b->context->device->threads);

@@ -23,7 +23,8 @@ static void describe(const struct session *session, struct rank_info *info)
     info->rank = context->comm.rank;
     info->local_rank = context->comm.local_rank;
     memcpy(info->host, context->comm.host, sizeof info->host);
-    device->backend->describe(device, &info->device);
+    info->device = device->info;
+    info->threads = device->threads;
     info->memory = device->memory;
     info->sharers = device->sharers;
     info->first_sharer = device->first_sharer;
@@ -81,7 +82,7 @@ void ranks_print(FILE *file, const struct rank_info *r)
     fprintf(file, " (%s free", number_bytes((double)r->device.memory_free).text);
     if (r->memory > 0)
         fprintf(file, ", %s to be used", number_bytes((double)r->memory).text);
-    fprintf(file, "), %d thread%s", r->device.threads, r->device.threads == 1 ? "" : "s");
+    fprintf(file, "), %d thread%s", r->threads, r->threads == 1 ? "" : "s");
     if (r->sharers > 1)
         fprintf(file, ", SHARED by %d ranks", r->sharers);
 }

@@ -11,6 +11,7 @@ struct rank_info {
     int rank, local_rank;
     char host[sizeof((struct comm *)NULL)->host];
     struct device_info device;
+    int threads;        /* CPU threads in use */
     uint64_t memory;    /* the device budget; 0 if the backend has none */
     int sharers;        /* ranks on this device, this one among them */
     bool first_sharer;  /* the lowest of them */

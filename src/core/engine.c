@@ -56,12 +56,9 @@ static int device_number(struct allfold_context *ctx, const struct backend *back
    task, every rank's device has index 0. Collective. */
 static void count_sharers(struct allfold_context *ctx, struct error *error)
 {
-    struct device_info info = {0};
     uint64_t key = 0;
     int same = 1, before = 0;
-    if (ctx->device != NULL)
-        ctx->device->backend->describe(ctx->device, &info);
-    for (const char *c = info.uuid; *c != '\0'; c++) /* FNV-1a */
+    for (const char *c = ctx->device != NULL ? ctx->device->info.uuid : ""; *c != '\0'; c++) /* FNV-1a */
         key = ((key != 0 ? key : UINT64_C(0xcbf29ce484222325)) ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
     if (comm_same(&ctx->comm, key, &same, &before, error) == ALLFOLD_OK && ctx->device != NULL) {
         ctx->device->sharers = key != 0 ? same : 1;
@@ -74,8 +71,7 @@ static allfold_status check_sizes(const struct allfold_context *ctx, const allfo
 {
     const struct device *const device = ctx->device;
     const uint64_t most = host_memory() / (uint64_t)ctx->comm.local_size / (uint64_t)device->worker_queues;
-    struct device_info info = {0};
-    device->backend->describe(device, &info);
+    const uint64_t total = device->info.memory_total;
     if (options->threads < 0 || options->threads > THREADS_MAX)
         error_set(error, ALLFOLD_BAD_ARGUMENT, "threads: expected 1 to %d, or 0 for the default, found %d", THREADS_MAX,
                   options->threads);
@@ -83,9 +79,9 @@ static allfold_status check_sizes(const struct allfold_context *ctx, const allfo
         error_set(error, ALLFOLD_NO_MEMORY, "staging buffers: expected at most %" PRIu64 " bytes each (this host has %" PRIu64
                   " bytes of memory; ranks: %d, buffers of a thread: %d), found %zu", most, host_memory(), ctx->comm.local_size,
                   device->worker_queues, device->shard_bytes);
-    else if (options->device_memory > info.memory_total && info.memory_total > 0)
+    else if (options->device_memory > total && total > 0)
         error_set(error, ALLFOLD_NO_MEMORY, "device memory: expected at most the %" PRIu64 " bytes that %s has, found %" PRIu64,
-                  info.memory_total, device->label, options->device_memory);
+                  total, device->label, options->device_memory);
     return error->status;
 }
 

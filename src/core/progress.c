@@ -9,13 +9,9 @@
 allfold_status progress_load(struct allfold_context *ctx, struct resumable *progress, struct error *error)
 {
     const struct backend *const backend = ctx->device->backend;
-    struct device_info info;
     if (progress->loaded)
         return error->status;
-    snprintf(info.name, sizeof info.name, "%s", backend->name);
-    if (backend->bits_by_model)
-        backend->describe(ctx->device, &info);
-    snprintf(progress->device, sizeof progress->device, "%.63s", info.name);
+    snprintf(progress->device, sizeof progress->device, "%.63s", backend->bits_by_model ? ctx->device->info.name : backend->name);
     progress->last = clock_seconds();
     progress->loaded = true;
     phase_enter(ctx->comm.progress, PHASE_CHECKPOINT);

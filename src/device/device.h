@@ -21,8 +21,7 @@ struct device_info {
     int index;          /* among the visible devices */
     int visible;        /* how many are visible to this process */
     int numa_node;      /* the device's; -1 where unknown */
-    int threads;        /* CPU threads in use */
-    uint64_t memory_total, memory_free; /* bytes */
+    uint64_t memory_total, memory_free; /* bytes, when it was opened */
 };
 
 enum place { PLACE_HOST, PLACE_PINNED, PLACE_DEVICE };
@@ -36,6 +35,7 @@ struct queue {
 
 struct device {
     const struct backend *backend;
+    struct device_info info;
     uint64_t memory;      /* bytes of device memory this rank may use for elements, beside its queues */
     size_t shard_bytes;   /* of the elements that stream as one shard */
     size_t window_bytes;  /* of those that are read, and worked on, at a time: at most shard_bytes */
@@ -88,7 +88,6 @@ struct backend {
     /* Sets memory, shard_bytes, window_bytes, worker_queues and workers, now that device->sharers is known. */
     void (*budget)(struct device *device, const allfold_options *options);
     void (*close)(struct device *device);
-    void (*describe)(const struct device *device, struct device_info *info);
     /* Where memory lies: on the device (or, for the CPU backend, in host memory) kernels use it in place; from pinned host
        memory copy takes it; other host memory goes through staging. Memory of another device is an error. */
     allfold_status (*locate)(struct device *device, const void *memory, enum place *place, struct error *error);

@@ -92,13 +92,6 @@ static void test_later_options(const allfold_options *right)
     allfold_close(ctx);
 }
 
-static struct device_info device_of(const allfold_context *ctx)
-{
-    struct device_info info;
-    ctx->device->backend->describe(ctx->device, &info);
-    return info;
-}
-
 /* test.ctx has made its device the thread's current one. Contexts of one rank, and of the other ranks, work there if one of these devices
    is not device 0. */
 static void test_device(const allfold_options *options)
@@ -108,12 +101,13 @@ static void test_device(const allfold_options *options)
     MPI_Comm some;
     int last;
     must_work("the context before");
-    const struct device_info before = device_of(test.ctx);
+    const struct device_info before = test.ctx->device->info;
     MPI_Comm_split(MPI_COMM_WORLD, test.rank == test.failing, 0, &some);
     MPI_Allreduce(&before.index, &last, 1, MPI_INT, MPI_MAX, some);
     must(allfold_open(some, options, &ctx, message, sizeof message) == ALLFOLD_OK, message);
-    if (device_of(ctx).index != (last > 0 ? before.index : ctx->comm.local_rank % before.visible))
-        found("device %d is current, but local rank %d of some ranks works on %d", before.index, ctx->comm.local_rank, device_of(ctx).index);
+    const int index = ctx->device->info.index;
+    if (index != (last > 0 ? before.index : ctx->comm.local_rank % before.visible))
+        found("device %d is current, but local rank %d of some ranks works on %d", before.index, ctx->comm.local_rank, index);
     allfold_close(ctx);
     MPI_Comm_free(&some);
 }

@@ -84,7 +84,7 @@ static struct json_object *rank_json(const struct rank_info *r)
                            r->device.numa_node >= 0 ? json_object_new_int(r->device.numa_node) : NULL);
     json_object_object_add(object, "cpus", report_string(r->cpus));
     json_object_object_add(object, "cpu_numa_node", r->cpu_node >= 0 ? json_object_new_int(r->cpu_node) : NULL);
-    json_object_object_add(object, "threads", json_object_new_int(r->device.threads));
+    json_object_object_add(object, "threads", json_object_new_int(r->threads));
     json_object_object_add(object, "memory_total", json_object_new_uint64(r->device.memory_total));
     json_object_object_add(object, "memory_free", json_object_new_uint64(r->device.memory_free));
     json_object_object_add(object, "memory_budget", json_object_new_uint64(r->memory));

@@ -28,6 +28,16 @@ static const struct cpu_loops *const loops_of[] = {
 #endif
 };
 
+static void describe(struct cpu_device *cpu)
+{
+    struct device_info *const info = &cpu->device.info;
+    snprintf(info->name, sizeof info->name, "CPU (%s)", cpu->loops->name);
+    info->visible = 1;
+    info->numa_node = host_numa_node();
+    info->memory_total = host_memory();
+    info->memory_free = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static allfold_status cpu_open(int number, int local_size, const allfold_options *options, struct device **device,
                                struct error *error)
 {
@@ -37,6 +47,7 @@ static allfold_status cpu_open(int number, int local_size, const allfold_options
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the CPU backend");
     cpu->loops = loops_of[host_isa()];
     cpu->device.backend = &backend_cpu;
+    describe(cpu);
     snprintf(cpu->device.label, sizeof cpu->device.label, "cpu");
     cpu->device.threads = options->threads > 0 ? options->threads : host_threads(local_size);
     *device = &cpu->device;
@@ -53,17 +64,6 @@ static void cpu_budget(struct device *device, const allfold_options *options)
 }
 
 static void cpu_close(struct device *device) { free(device); }
-
-static void cpu_describe(const struct device *device, struct device_info *info)
-{
-    memset(info, 0, sizeof *info);
-    snprintf(info->name, sizeof info->name, "CPU (%s)", ((const struct cpu_device *)device)->loops->name);
-    info->visible = 1;
-    info->numa_node = host_numa_node();
-    info->threads = device->threads;
-    info->memory_total = host_memory();
-    info->memory_free = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
 
 static allfold_status cpu_locate(struct device *device, const void *memory, enum place *place, struct error *error)
 {
@@ -211,7 +211,6 @@ const struct backend backend_cpu = {
     .open = cpu_open,
     .budget = cpu_budget,
     .close = cpu_close,
-    .describe = cpu_describe,
     .locate = cpu_locate,
     .allocate = cpu_allocate,
     .release = cpu_release,

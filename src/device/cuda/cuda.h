@@ -11,11 +11,9 @@
 struct cuda_device {
     struct device device;
     int index;
-    int visible;
     int multiprocessors;
     struct softmax_capacity capacity; /* softmax_prepare */
     bool launches_overlap;            /* softmax_prepare */
-    size_t free_bytes;        /* when it was opened */
 };
 
 /* Softmax in a queue, and how its second pass begins. */

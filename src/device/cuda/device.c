@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     QUEUES = 2,               /* of a thread: it fills one while the other copies and folds */
@@ -63,7 +62,7 @@ static void cuda_budget(struct device *device, const allfold_options *options)
     struct cuda_device *const cuda = (struct cuda_device *)device;
     if (device->sharers > 1)
         cuda->capacity.shared_bytes = 0; /* no rank may hold it */
-    const uint64_t mine = cuda->free_bytes / 4 * 3 / (uint64_t)device->sharers;
+    const uint64_t mine = device->info.memory_free / 4 * 3 / (uint64_t)device->sharers;
     const uint64_t budget = options->device_memory > 0 ? options->device_memory : mine;
     uint64_t staging = u64_min(options->staging_bytes, UINT64_MAX / 4); /* what is too much is refused after this */
     if (staging == 0)
@@ -103,41 +102,6 @@ static int cuda_current(void)
     return index;
 }
 
-static allfold_status cuda_open(int number, int local_size, const allfold_options *options, struct device **device,
-                                struct error *error)
-{
-    size_t total_bytes = 0;
-    struct error why = {0};
-    const int visible = cuda_visible(&why);
-    if (visible == 0)
-        return error_set(error, ALLFOLD_UNSUPPORTED, "no CUDA device to use: %s", why.text);
-    struct cuda_device *const cuda = calloc(1, sizeof *cuda);
-    if (cuda == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the CUDA backend");
-    cuda->device.backend = &backend_cuda;
-    cuda->index = number % visible;
-    cuda->visible = visible;
-    undo_prepare(cuda->index);
-    snprintf(cuda->device.label, sizeof cuda->device.label, "CUDA device %d", cuda->index);
-    if (cuda_use(cuda, error) != ALLFOLD_OK
-        || cuda_check(cuda, cudaMemGetInfo(&cuda->free_bytes, &total_bytes), error, "cudaMemGetInfo") != ALLFOLD_OK
-        || cuda_check(cuda, cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->index), error,
-                 "cudaDeviceGetAttribute") != ALLFOLD_OK
-        || check_kernels(cuda, error) != ALLFOLD_OK
-        || cuda_check(cuda, (cudaError_t)softmax_prepare(cuda->index, &cuda->capacity, &cuda->launches_overlap), error,
-                      "preparing the softmax kernels")
-               != ALLFOLD_OK) {
-        free(cuda);
-        return error->status;
-    }
-    const int threads = host_threads(local_size);
-    cuda->device.threads = options->threads > 0 ? options->threads : threads < THREADS_MOST ? threads : THREADS_MOST;
-    *device = &cuda->device;
-    return ALLFOLD_OK;
-}
-
-static void cuda_close(struct device *device) { free(device); }
-
 /* -1 where the system does not say. */
 static int numa_node(const char *pci)
 {
@@ -153,34 +117,61 @@ static int numa_node(const char *pci)
     return node;
 }
 
-static void cuda_describe(const struct device *device, struct device_info *info)
+/* Adds what CUDA tells of the device that has this index. */
+static void describe(struct device_info *info)
 {
-    const struct cuda_device *const cuda = (const struct cuda_device *)device;
     struct cudaDeviceProp properties;
-    size_t free_bytes = 0, total_bytes = 0;
-    memset(info, 0, sizeof *info);
-    info->index = cuda->index;
-    info->visible = cuda->visible;
     info->numa_node = -1;
-    info->threads = device->threads;
-    if (cudaSetDevice(cuda->index) == cudaSuccess && cudaGetDeviceProperties(&properties, cuda->index) == cudaSuccess) {
+    if (cudaGetDeviceProperties(&properties, info->index) == cudaSuccess) {
         const unsigned char *const id = (const unsigned char *)properties.uuid.bytes;
         snprintf(info->name, sizeof info->name, "%.127s", properties.name);
         snprintf(info->uuid, sizeof info->uuid,
                  "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", id[0], id[1], id[2], id[3],
                  id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]);
     }
-    if (cudaDeviceGetPCIBusId(info->pci, sizeof info->pci, cuda->index) == cudaSuccess) {
+    if (cudaDeviceGetPCIBusId(info->pci, sizeof info->pci, info->index) == cudaSuccess) {
         for (char *c = info->pci; *c != '\0'; c++)
             *c = (char)tolower((unsigned char)*c);
         info->numa_node = numa_node(info->pci);
     }
-    if (cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess) {
-        info->memory_free = free_bytes;
-        info->memory_total = total_bytes;
-    }
     cudaGetLastError();
 }
+
+static allfold_status cuda_open(int number, int local_size, const allfold_options *options, struct device **device,
+                                struct error *error)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    struct error why = {0};
+    const int visible = cuda_visible(&why);
+    if (visible == 0)
+        return error_set(error, ALLFOLD_UNSUPPORTED, "no CUDA device to use: %s", why.text);
+    struct cuda_device *const cuda = calloc(1, sizeof *cuda);
+    if (cuda == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the CUDA backend");
+    cuda->device.backend = &backend_cuda;
+    cuda->index = number % visible;
+    undo_prepare(cuda->index);
+    snprintf(cuda->device.label, sizeof cuda->device.label, "CUDA device %d", cuda->index);
+    if (cuda_use(cuda, error) != ALLFOLD_OK
+        || cuda_check(cuda, cudaMemGetInfo(&free_bytes, &total_bytes), error, "cudaMemGetInfo") != ALLFOLD_OK
+        || cuda_check(cuda, cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->index), error,
+                 "cudaDeviceGetAttribute") != ALLFOLD_OK
+        || check_kernels(cuda, error) != ALLFOLD_OK
+        || cuda_check(cuda, (cudaError_t)softmax_prepare(cuda->index, &cuda->capacity, &cuda->launches_overlap), error,
+                      "preparing the softmax kernels")
+               != ALLFOLD_OK) {
+        free(cuda);
+        return error->status;
+    }
+    cuda->device.info = (struct device_info){.index = cuda->index, .visible = visible, .memory_total = total_bytes, .memory_free = free_bytes};
+    describe(&cuda->device.info);
+    const int threads = host_threads(local_size);
+    cuda->device.threads = options->threads > 0 ? options->threads : threads < THREADS_MOST ? threads : THREADS_MOST;
+    *device = &cuda->device;
+    return ALLFOLD_OK;
+}
+
+static void cuda_close(struct device *device) { free(device); }
 
 static allfold_status cuda_locate(struct device *device, const void *memory, enum place *place, struct error *error)
 {
@@ -249,7 +240,6 @@ const struct backend backend_cuda = {
     .open = cuda_open,
     .budget = cuda_budget,
     .close = cuda_close,
-    .describe = cuda_describe,
     .locate = cuda_locate,
     .allocate = cuda_allocate,
     .release = cuda_release,
