@@ -46,7 +46,8 @@ static const struct backend *choose(struct allfold_context *ctx, allfold_backend
    0. Else the local rank. Collective. */
 static int device_number(struct allfold_context *ctx, const struct backend *backend, struct error *error)
 {
-    const int current = backend != NULL && backend->current != NULL ? backend->current() : 0;
+    struct error ignored = {0};
+    const int current = backend != NULL ? backend->visible(&ignored).current : 0;
     int chosen = 0;
     comm_count(&ctx->comm, current > 0, &chosen, error);
     return chosen > 0 ? current : ctx->comm.local_rank;

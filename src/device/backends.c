@@ -13,7 +13,7 @@ allfold_status backend_choose(allfold_backend choice, const struct backend **bac
         struct error why = {0};
         if (choice != ALLFOLD_BACKEND_AUTO && choice != backends[i]->id)
             continue;
-        if (backends[i]->visible(&why) > 0) {
+        if (backends[i]->visible(&why).count > 0) {
             *backend = backends[i];
             return ALLFOLD_OK;
         }

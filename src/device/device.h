@@ -14,6 +14,12 @@
 struct draw;
 struct softmax_constants;
 
+/* The devices that this process can see. */
+struct visible {
+    int count;
+    int current; /* the calling thread's; 0 also if none was chosen */
+};
+
 struct device_info {
     char name[128];     /* "NVIDIA H200", or the processor's name */
     char uuid[64];      /* empty for the CPU */
@@ -74,14 +80,12 @@ struct backend {
     bool own_memory;     /* its memory is not the host's, from which it copies quickest where that is pinned */
     bool combines;       /* fold_axis takes work->parts; else the host combines what ranks exchange */
     bool bits_by_model;  /* the bits of folds that round depend on the model of the device */
-    /* Devices this process can see; 0 where there is none or the backend is not in this build (why then says so). */
-    int (*visible)(struct error *why);
+    /* Sees none where there is none or the backend is not in this build: why then says so. */
+    struct visible (*visible)(struct error *why);
     /* Starts what makes open slow on the device that open will take, so that it can go on beside MPI_Init. May run in a thread of
        its own, before open and not beside it. What fails here fails in open again. If open takes another device, it undoes this.
        NULL: nothing is slow. */
     void (*prepare)(int local_rank);
-    /* The calling thread's current device; 0 also if none was chosen. NULL: there is one device. */
-    int (*current)(void);
     /* Opens device number modulo visible. The host's cores are shared with local_size processes. */
     allfold_status (*open)(int number, int local_size, const allfold_options *options, struct device **device,
                            struct error *error);

@@ -67,7 +67,7 @@ static void test_options(const allfold_options *right)
     must_refuse(right, &wrong, ALLFOLD_BAD_ARGUMENT, "level 7");
     wrong = *right;
     wrong.backend = ALLFOLD_BACKEND_CUDA;
-    if (backend_cuda.visible(&why) == 0)
+    if (backend_cuda.visible(&why).count == 0)
         must_refuse(right, &wrong, ALLFOLD_UNSUPPORTED, "no CUDA device to use");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         wrong = *right;

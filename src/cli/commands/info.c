@@ -53,7 +53,7 @@ static void mpi_library(char text[MPI_MAX_LIBRARY_VERSION_STRING])
 static int cuda_visible(struct error *why)
 {
     *why = (struct error){0};
-    return backend_cuda.visible(why);
+    return backend_cuda.visible(why).count;
 }
 
 /* The links of a rank's device. */

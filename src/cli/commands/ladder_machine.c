@@ -40,7 +40,7 @@ const struct ladder_machine *ladder_machine_find(allfold_backend backend, struct
 {
     struct error why = {.text = "--backend=cpu"};
     const struct ladder_machine *emulation;
-    if (backend != ALLFOLD_BACKEND_CPU && backend_cuda.visible(&why) > 0)
+    if (backend != ALLFOLD_BACKEND_CPU && backend_cuda.visible(&why).count > 0)
         return &ladder_machine;
     if (backend == ALLFOLD_BACKEND_CUDA)
         error_set(error, ALLFOLD_UNSUPPORTED, "ladder: no CUDA device: %s", why.text);

@@ -3,10 +3,10 @@
 
 #define WHY "this build has no CUDA backend: configure --with-cuda"
 
-static int absent_visible(struct error *why)
+static struct visible absent_visible(struct error *why)
 {
     error_set(why, ALLFOLD_UNSUPPORTED, WHY);
-    return 0;
+    return (struct visible){0};
 }
 
 static allfold_status absent_open(int number, int local_size, const allfold_options *options, struct device **device,

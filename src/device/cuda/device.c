@@ -13,20 +13,24 @@ enum {
     THREADS_MOST = 16 /* of the host, for one rank: enough to fill the link */
 };
 
-static int cuda_visible(struct error *why)
+static struct visible cuda_visible(struct error *why)
 {
-    int count = 0, driver = 0;
-    cudaError_t code = cudaGetDeviceCount(&count);
+    struct visible visible = {0};
+    int driver = 0;
+    cudaError_t code = cudaGetDeviceCount(&visible.count);
     const char *const limit = getenv("CUDA_VISIBLE_DEVICES");
-    if (code == cudaSuccess && count > 0)
-        return count;
+    if (code == cudaSuccess && visible.count > 0) {
+        if (cudaGetDevice(&visible.current) != cudaSuccess)
+            cudaGetLastError();
+        return visible;
+    }
     code = code == cudaSuccess ? cudaErrorNoDevice : code;
     cudaGetLastError();
     cudaDriverGetVersion(&driver);
     error_set(why, ALLFOLD_UNSUPPORTED, "%s (%s)%s%s%.80s", cudaGetErrorString(code), cudaGetErrorName(code),
               driver == 0 ? "; there is no NVIDIA driver here" : "", limit != NULL ? "; CUDA_VISIBLE_DEVICES=" : "",
               limit != NULL ? limit : "");
-    return 0;
+    return (struct visible){0};
 }
 
 /* The device whose context cuda_prepare has opened; -1: none. */
@@ -35,7 +39,7 @@ static int prepared_index = -1;
 static void cuda_prepare(int local_rank)
 {
     struct error ignored = {0};
-    const int visible = cuda_visible(&ignored);
+    const int visible = cuda_visible(&ignored).count;
     if (visible > 0 && cudaSetDevice(local_rank % visible) == cudaSuccess) {
         prepared_index = local_rank % visible;
         cudaFree(NULL); /* opens the context in every version of CUDA */
@@ -94,14 +98,6 @@ static allfold_status check_kernels(const struct cuda_device *cuda, struct error
                      cuda->index, major, minor, cudaGetErrorName(code), major, minor);
 }
 
-static int cuda_current(void)
-{
-    int index = 0;
-    if (cudaGetDevice(&index) != cudaSuccess)
-        cudaGetLastError();
-    return index;
-}
-
 /* -1 where the system does not say. */
 static int numa_node(const char *pci)
 {
@@ -142,7 +138,7 @@ static allfold_status cuda_open(int number, int local_size, const allfold_option
 {
     size_t free_bytes = 0, total_bytes = 0;
     struct error why = {0};
-    const int visible = cuda_visible(&why);
+    const int visible = cuda_visible(&why).count;
     if (visible == 0)
         return error_set(error, ALLFOLD_UNSUPPORTED, "no CUDA device to use: %s", why.text);
     struct cuda_device *const cuda = calloc(1, sizeof *cuda);
@@ -236,7 +232,6 @@ const struct backend backend_cuda = {
     .bits_by_model = true,
     .visible = cuda_visible,
     .prepare = cuda_prepare,
-    .current = cuda_current,
     .open = cuda_open,
     .budget = cuda_budget,
     .close = cuda_close,
