@@ -191,14 +191,6 @@ static void close_begun(struct allfold_context *ctx)
     }
 }
 
-static void close_window(struct allfold_context *ctx)
-{
-    if (ctx->window.memory != NULL)
-        ctx->device->backend->unpin(ctx->device, ctx->window.memory);
-    comm_window_close(ctx->window.memory, WINDOW_BYTES);
-    ctx->window.memory = NULL;
-}
-
 void core_close(struct allfold_context *ctx)
 {
     if (ctx->device != NULL) {
@@ -208,10 +200,11 @@ void core_close(struct allfold_context *ctx)
         for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
             if (kept[i] != NULL)
                 ctx->device->backend->release(ctx->device, kept[i]);
-        close_window(ctx);
         ctx->device->backend->queue_close(ctx->queue);
         ctx->device->backend->close(ctx->device);
     }
+    comm_window_close(ctx->window.memory, WINDOW_BYTES); /* which the device may have pinned */
+    ctx->window.memory = NULL;
     ctx->axis_memory = ctx->gathered = ctx->order_memory = NULL;
     ctx->gathered_bytes = ctx->order_bytes = ctx->order_clean = 0;
     ctx->queue = NULL;

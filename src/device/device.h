@@ -129,9 +129,9 @@ struct backend {
     allfold_status (*softmax_finish)(struct queue *queue, const struct softmax_constants *constants, struct error *error);
     /* Folds along an axis, as the work says. What is wanted is there after wait. */
     allfold_status (*fold_axis)(struct queue *queue, const struct axis_work *work, struct error *error);
-    /* A backend that combines has these. pin makes copies to and from host memory as quick as to staging, if it can; until unpin. */
+    /* Of a backend that combines, once for a device: makes copies to and from host memory as quick as to staging, if it can. The memory must
+       last until the device is closed. */
     void (*pin)(struct device *device, void *memory, size_t bytes);
-    void (*unpin)(struct device *device, void *memory);
     /* The second pass of softmax alone, with the constants of each result in order. They lie on the device; or in host memory, if x and y are one
        row of neighbours. */
     allfold_status (*normalise)(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,

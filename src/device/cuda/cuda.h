@@ -14,6 +14,7 @@ struct cuda_device {
     int multiprocessors;
     struct softmax_capacity capacity; /* softmax_prepare */
     bool launches_overlap;            /* softmax_prepare */
+    void *pinned;                     /* host memory, until the device is closed; NULL: none */
 };
 
 /* Softmax in a queue, and how its second pass begins. */

@@ -167,7 +167,14 @@ static allfold_status cuda_open(int number, int local_size, const allfold_option
     return ALLFOLD_OK;
 }
 
-static void cuda_close(struct device *device) { free(device); }
+static void cuda_close(struct device *device)
+{
+    struct cuda_device *const cuda = (struct cuda_device *)device;
+    if (cuda->pinned != NULL && cudaSetDevice(cuda->index) == cudaSuccess)
+        cudaHostUnregister(cuda->pinned);
+    cudaGetLastError();
+    free(cuda);
+}
 
 static allfold_status cuda_locate(struct device *device, const void *memory, enum place *place, struct error *error)
 {
@@ -211,15 +218,9 @@ static void cuda_release(struct device *device, void *memory)
 /* Memory that cannot be registered is copied all the same, more slowly. */
 static void cuda_pin(struct device *device, void *memory, size_t bytes)
 {
-    if (cudaSetDevice(((const struct cuda_device *)device)->index) == cudaSuccess)
-        cudaHostRegister(memory, bytes, cudaHostRegisterDefault);
-    cudaGetLastError();
-}
-
-static void cuda_unpin(struct device *device, void *memory)
-{
-    if (cudaSetDevice(((const struct cuda_device *)device)->index) == cudaSuccess)
-        cudaHostUnregister(memory);
+    struct cuda_device *const cuda = (struct cuda_device *)device;
+    if (cudaSetDevice(cuda->index) == cudaSuccess && cudaHostRegister(memory, bytes, cudaHostRegisterDefault) == cudaSuccess)
+        cuda->pinned = memory;
     cudaGetLastError();
 }
 
@@ -254,7 +255,6 @@ const struct backend backend_cuda = {
     .deliverer = &cuda_deliverer,
     .fold_axis = cuda_fold_axis,
     .pin = cuda_pin,
-    .unpin = cuda_unpin,
     .gradient_axis = cuda_gradient_axis,
     .softmax_axis = cuda_softmax_axis,
     .wait = cuda_wait,
