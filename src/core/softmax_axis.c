@@ -47,10 +47,13 @@ static allfold_status normalise(const struct softmax_passes *n, struct lane *lan
     const struct backend *const backend = lane->queue->device->backend;
     struct softmax_axis_work work = work_of(n, lane);
     phase_enter(n->p->ctx->comm.progress, PHASE_NORMALISE);
-    if (!n->p->flat)
-        return backend->normalise(lane->queue, &work, n->p->in_place ? in_place_constants(n->p) : lane_device(lane, n->p->more_at), PLACE_DEVICE, error);
-    work.box.length = lane->count;
-    return backend->normalise(lane->queue, &work, n->constants, PLACE_HOST, error);
+    if (n->p->flat) {
+        work.box.length = lane->count;
+        backend->softmax_axis(lane->queue, &work, n->constants, PLACE_HOST, error);
+    } else {
+        backend->softmax_axis(lane->queue, &work, n->p->in_place ? in_place_constants(n->p) : lane_device(lane, n->p->more_at), PLACE_DEVICE, error);
+    }
+    return error->status;
 }
 
 /* Starts y's way to host memory, or to its places in the device's. */
@@ -93,7 +96,7 @@ static allfold_status start_rows(struct worker *worker, struct lane *lane, struc
         return error->status;
     const struct softmax_axis_work work = work_of(n, lane);
     phase_enter(n->p->ctx->comm.progress, PHASE_NORMALISE);
-    if (!lane->queue->device->backend->softmax_axis(lane->queue, &work, error))
+    if (!lane->queue->device->backend->softmax_axis(lane->queue, &work, NULL, PLACE_DEVICE, error))
         normalise_rows(n, lane, error);
     return error->status == ALLFOLD_OK ? download(n, lane, error) : error->status;
 }
@@ -189,7 +192,7 @@ static bool normalise_whole(const struct softmax_passes *n, struct error *error)
     const struct lane lane = lane_of(n, 0, error);
     const struct softmax_axis_work work = work_of(n, &lane);
     phase_enter(p->ctx->comm.progress, PHASE_NORMALISE);
-    if (!backend->softmax_axis(lane.queue, &work, error))
+    if (!backend->softmax_axis(lane.queue, &work, NULL, PLACE_DEVICE, error))
         return false;
     if (error->status == ALLFOLD_OK)
         backend->wait(lane.queue, error);

@@ -132,14 +132,12 @@ struct backend {
     /* Of a backend that combines, once for a device: makes copies to and from host memory as quick as to staging, if it can. The memory must
        last until the device is closed. */
     void (*pin)(struct device *device, void *memory, size_t bytes);
-    /* The second pass of softmax alone, with the constants of each result in order. They lie on the device; or in host memory, if x and y are one
-       row of neighbours. */
-    allfold_status (*normalise)(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
-                                enum place place, struct error *error);
     /* The gradient of log-probabilities, as the work says. */
     allfold_status (*gradient_axis)(struct queue *queue, const struct gradient_work *work, struct error *error);
-    /* Both passes, of whole rows. False where nothing was done: the caller does one after the other. */
-    bool (*softmax_axis)(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
+    /* Softmax along an axis. With the constants of each result, in order, the second pass: they lie on the device; or in host memory, if x and y
+       are one row of neighbours. NULL: both passes, of whole rows; false where nothing was done: the caller does one after the other. */
+    bool (*softmax_axis)(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
+                         struct error *error);
     /* Until nothing of the queue is under way: also after a call that failed, and where nothing was begun. */
     allfold_status (*wait)(struct queue *queue, struct error *error);
     const struct deliverer *deliverer; /* NULL: the host waits for folds, and stores results itself */

@@ -35,11 +35,15 @@ FAULTY(fold, (queue, work, error), struct queue *queue, const struct work *work)
 FAULTY(fold_many, (queue, items, count, last, error), struct queue *queue, const struct fold_item *items, uint64_t count, bool last)
 FAULTY(softmax_begin, (queue, work, single_rank, error), struct queue *queue, const struct softmax_work *work, bool single_rank)
 FAULTY(softmax_finish, (queue, constants, error), struct queue *queue, const struct softmax_constants *constants)
-FAULTY(normalise, (queue, work, constants, place, error), struct queue *queue, const struct softmax_axis_work *work,
-       const struct softmax_constants *constants, enum place place)
 FAULTY(fold_axis, (queue, work, error), struct queue *queue, const struct axis_work *work)
 FAULTY(copy_strided, (queue, copy, error), struct queue *queue, const struct strided_copy *copy)
 FAULTY(wait, (queue, error), struct queue *queue)
+
+static bool faulty_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
+                                struct error *error)
+{
+    return strikes(IN_softmax_axis, error) || planted.real->softmax_axis(queue, work, constants, place, error);
+}
 
 static allfold_status faulty_open(int number, int local_size, const allfold_options *options, struct device **device,
                                   struct error *error)

@@ -6,7 +6,7 @@
 
 #define OPERATIONS(X) \
     X(open) X(locate) X(allocate) X(queues_open) X(enter) X(follow) X(copy) X(fold) X(fold_many) \
-    X(softmax_begin) X(softmax_finish) X(normalise) X(fold_axis) X(copy_strided) X(wait)
+    X(softmax_begin) X(softmax_finish) X(softmax_axis) X(fold_axis) X(copy_strided) X(wait)
 #define ENUM(name) IN_##name,
 enum operation { NOWHERE, OPERATIONS(ENUM) OPERATION_COUNT };
 #undef ENUM

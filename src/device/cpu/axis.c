@@ -434,10 +434,9 @@ static void normalise_range(const struct folding *f, const struct softmax_axis_w
         loops->normalise_columns(&whole, &x, &y, constants, &own_scratch(f)->buffers);
 }
 
-allfold_status cpu_normalise(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
-                             struct error *error)
+static allfold_status normalise(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
+                                struct error *error)
 {
-    (void)place;
     struct folding f = {.queue = queue, .units = softmax_units(work)};
     const struct units *const units = &f.units;
     const int threads = threads_of(queue, units);
@@ -457,13 +456,13 @@ allfold_status cpu_gradient_axis(struct queue *queue, const struct gradient_work
     const uint64_t results = work->softmax.box.outer * work->softmax.box.inner;
     for (uint64_t r = 0; r < results; r++)
         gradient_begin(work, r);
-    if (cpu_normalise(queue, &work->softmax, work->constants, PLACE_DEVICE, error) == ALLFOLD_OK && work->targets.of != NULL)
+    if (normalise(queue, &work->softmax, work->constants, error) == ALLFOLD_OK && work->targets.of != NULL)
         for (uint64_t r = 0; r < results; r++)
             gradient_end(work, r, 0, 1);
     return error->status;
 }
 
-bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error)
+static bool softmax_whole(struct queue *queue, const struct softmax_axis_work *work, struct error *error)
 {
     const enum monoid monoid = softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level);
     const struct axis_work fold = {.monoid = monoid, .type = work->x_type, .x = work->x, .box = work->box};
@@ -482,5 +481,15 @@ bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work,
             softmax_constants_set(monoid, (const struct partial *)(scratch->partials[0].bytes + c * f.stride), &scratch->constants[c]);
         normalise_range(&f, work, &unit, (struct range){0, f.units.box.length}, scratch->constants);
     }
+    return true;
+}
+
+bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
+                      struct error *error)
+{
+    (void)place;
+    if (constants == NULL)
+        return softmax_whole(queue, work, error);
+    normalise(queue, work, constants, error);
     return true;
 }

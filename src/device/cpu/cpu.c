@@ -225,7 +225,6 @@ const struct backend backend_cpu = {
     .softmax_begin = cpu_softmax_begin,
     .softmax_finish = cpu_softmax_finish,
     .fold_axis = cpu_fold_axis,
-    .normalise = cpu_normalise,
     .gradient_axis = cpu_gradient_axis,
     .softmax_axis = cpu_softmax_axis,
     .wait = cpu_wait,

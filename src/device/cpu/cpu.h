@@ -46,7 +46,6 @@ void cpu_normalise_by_all(const struct queue *queue, const struct softmax_work *
 
 /* axis.c: see device.h. */
 allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
-allfold_status cpu_normalise(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
-                             struct error *error);
 allfold_status cpu_gradient_axis(struct queue *queue, const struct gradient_work *work, struct error *error);
-bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
+bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
+                      struct error *error);

@@ -96,10 +96,9 @@ extern const struct deliverer cuda_deliverer;
 allfold_status cuda_fold_many(struct queue *queue, const struct fold_item *items, uint64_t count, bool last, struct error *error);
 /* axis.c */
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
-allfold_status cuda_normalise(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
-                              enum place place, struct error *error);
 allfold_status cuda_gradient_axis(struct queue *queue, const struct gradient_work *work, struct error *error);
-bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, struct error *error);
+bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
+                       struct error *error);
 
 /* Watches the queue's mailbox until `take` finds what it looks for, or the driver says that the stream is done. If other work
    may follow the kernel that sends the message, the stream is polled in place of a driver synchronise, which would wait for that, too. */

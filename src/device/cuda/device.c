@@ -249,7 +249,6 @@ const struct backend backend_cuda = {
     .fold = cuda_fold,
     .fold_many = cuda_fold_many,
     .order = cuda_order,
-    .normalise = cuda_normalise,
     .softmax_begin = cuda_softmax_begin,
     .softmax_finish = cuda_softmax_finish,
     .deliverer = &cuda_deliverer,
