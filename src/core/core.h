@@ -79,7 +79,7 @@ struct job {
 /* Whether the device makes the elements itself. */
 static inline bool job_is_generated(const struct allfold_context *ctx, const struct job *job)
 {
-    return job->source != NULL && job->source->draw != NULL && ctx->device->backend->generate != NULL;
+    return job->source != NULL && job->source->draw != NULL && ctx->device->backend->own_memory;
 }
 
 /* Opens device and queues on top of ctx->comm. Collective. */

@@ -222,7 +222,7 @@ static allfold_status read_first(const struct pieces *p, struct worker *worker, 
     const struct source *const source = p->array->source;
     const struct draw *const draw = source != NULL ? source->draw : NULL;
     const struct backend *const backend = p->ctx->device->backend;
-    if (!p->flat || draw == NULL || backend->generate == NULL)
+    if (!p->flat || draw == NULL || !backend->own_memory)
         return read_piece(p, worker, lane, error);
     phase_enter(p->ctx->comm.progress, PHASE_READ);
     void *const to = first_place(p, lane);

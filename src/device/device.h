@@ -110,10 +110,10 @@ struct backend {
     /* Between device memory and staging or pinned host memory, which stays as it is until wait; nothing to do where that is the same. At
        most the queue's bytes. */
     allfold_status (*copy)(struct queue *queue, const void *from, void *to, size_t bytes, struct error *error);
-    /* Copies elements in device memory, or of the queue's staging buffer to it, with any strides. NULL: device memory is the host's. */
+    /* Of a backend with own_memory: copies elements in device memory, or of the queue's staging buffer to it, with any strides. */
     allfold_status (*copy_strided)(struct queue *queue, const struct strided_copy *copy, struct error *error);
-    /* Makes elements of a generator, of that range of indices (base/draw.h), in device memory. NULL: device memory is the host's,
-       for which elements are read like any other source's. */
+    /* Of the same: makes elements of a generator, of that range of indices (base/draw.h), in device memory. For others they are read
+       like any other source's. */
     allfold_status (*generate)(struct queue *queue, const struct draw *draw, struct range range, void *to, struct error *error);
     /* Folds work->x (device memory) into *queue->partial, which is there after wait. */
     allfold_status (*fold)(struct queue *queue, const struct work *work, struct error *error);
