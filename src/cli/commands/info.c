@@ -49,13 +49,6 @@ static void mpi_library(char text[MPI_MAX_LIBRARY_VERSION_STRING])
     text[strcspn(text, "\r\n")] = '\0';
 }
 
-/* The number of CUDA devices that rank 0 sees. If there is none, why says why. */
-static int cuda_visible(struct error *why)
-{
-    *why = (struct error){0};
-    return backend_cuda.visible(why).count;
-}
-
 /* The links of a rank's device. */
 static struct json_object *links_json(const struct rank_info *r)
 {
@@ -107,23 +100,41 @@ static struct json_object *mpi_json(void)
     return object;
 }
 
+/* What rank 0 sees of a backend's devices. */
+static struct json_object *visible_json(const struct backend *backend)
+{
+    struct error why = {0};
+    struct json_object *object = json_object_new_object();
+    const int visible = backend->visible(&why).count;
+    json_object_object_add(object, "visible", json_object_new_int(visible));
+    json_object_object_add(object, "why", visible > 0 ? NULL : report_string(why.text));
+    return object;
+}
+
+static void print_visible(const struct backend *backend)
+{
+    struct error why = {0};
+    const int visible = backend->visible(&why).count;
+    if (visible > 0)
+        printf("  %-11s%d visible to rank 0\n", "GPUs", visible);
+    else
+        printf("  %-11snone: %s\n", "GPUs", why.text);
+}
+
 static void print_json(const struct session *session, const struct rank_info *all, int count)
 {
-    struct json_object *report = json_object_new_object(), *built = json_object_new_object();
-    struct json_object *cuda = json_object_new_object(), *ranks = json_object_new_array();
-    struct error why;
-    const int visible = cuda_visible(&why);
+    struct json_object *report = json_object_new_object(), *built = json_object_new_object(), *ranks = json_object_new_array();
     for (size_t i = 0; i < BUILD_COUNT; i++)
         json_object_object_add(built, build[i].name, json_object_new_string(build[i].value));
-    json_object_object_add(cuda, "visible", json_object_new_int(visible));
-    json_object_object_add(cuda, "why", visible > 0 ? NULL : report_string(why.text));
     for (int i = 0; i < count; i++)
         json_object_array_add(ranks, rank_json(&all[i]));
     json_object_object_add(report, "command", json_object_new_string(session->settings->command->name));
     json_object_object_add(report, "version", json_object_new_string(allfold_version()));
     json_object_object_add(report, "build", built);
     json_object_object_add(report, "mpi", mpi_json());
-    json_object_object_add(report, "cuda", cuda);
+    for (int i = 0; i < backend_count; i++)
+        if (backends[i]->own_memory)
+            json_object_object_add(report, backends[i]->name, visible_json(backends[i]));
     json_object_object_add(report, "backend", json_object_new_string(session->context->device->backend->name));
     report_exchange(session, report);
     json_object_object_add(report, "ranks", json_object_new_int(count));
@@ -135,18 +146,16 @@ static void print_build(const struct session *session)
 {
     static const char *const aware[] = {"unknown", "no", "yes"};
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
-    struct error why;
-    const int visible = cuda_visible(&why), hosts = session->context->comm.hosts;
+    const int hosts = session->context->comm.hosts;
     mpi_library(library);
     printf("allfold %s\n", allfold_version());
     for (size_t i = 0; i < BUILD_COUNT; i++)
         if (build[i].value[0] != '\0')
             printf("  %-11s%s\n", build[i].text, build[i].value);
     printf("  %-11s%s\n  %-11s%s (not needed)\n", "MPI", library, "CUDA-aware", aware[mpi_cuda_aware() + 1]);
-    if (visible > 0)
-        printf("  %-11s%d visible to rank 0\n", "GPUs", visible);
-    else
-        printf("  %-11snone: %s\n", "GPUs", why.text);
+    for (int i = 0; i < backend_count; i++)
+        if (backends[i]->own_memory)
+            print_visible(backends[i]);
     printf("  %-11s%s\n", "backend", session->context->device->backend->name);
     printf("  %-11s%s, %d host%s\n", "exchange", report_exchange_name(session), hosts, hosts == 1 ? "" : "s");
 }

@@ -20,4 +20,5 @@ static allfold_status absent_open(int number, int local_size, const allfold_opti
 }
 
 /* The rest is never called: it takes a device. */
-const struct backend backend_cuda = {.id = ALLFOLD_BACKEND_CUDA, .name = "cuda", .devices = "CUDA", .visible = absent_visible, .open = absent_open};
+const struct backend backend_cuda = {.id = ALLFOLD_BACKEND_CUDA, .name = "cuda", .devices = "CUDA", .own_memory = true,
+                                     .visible = absent_visible, .open = absent_open};
