@@ -97,6 +97,9 @@ struct backend {
     allfold_status (*locate)(struct device *device, const void *memory, enum place *place, struct error *error);
     allfold_status (*allocate)(struct device *device, size_t bytes, void **memory, struct error *error);
     void (*release)(struct device *device, void *memory);
+    /* Of a backend that combines, once for a device: makes copies to and from host memory as quick as to staging, if it can. The memory must
+       last until the device is closed. */
+    void (*pin)(struct device *device, void *memory, size_t bytes);
     /* Opens `count` queues of `bytes` bytes each: a multiple of 4096, to which their buffers are aligned. The first owns what they
        share, and is closed last. */
     allfold_status (*queues_open)(struct device *device, size_t bytes, int count, struct queue **queues, struct error *error);
@@ -129,15 +132,12 @@ struct backend {
     allfold_status (*softmax_finish)(struct queue *queue, const struct softmax_constants *constants, struct error *error);
     /* Folds along an axis, as the work says. What is wanted is there after wait. */
     allfold_status (*fold_axis)(struct queue *queue, const struct axis_work *work, struct error *error);
-    /* Of a backend that combines, once for a device: makes copies to and from host memory as quick as to staging, if it can. The memory must
-       last until the device is closed. */
-    void (*pin)(struct device *device, void *memory, size_t bytes);
-    /* The gradient of log-probabilities, as the work says. */
-    allfold_status (*gradient_axis)(struct queue *queue, const struct gradient_work *work, struct error *error);
     /* Softmax along an axis. With the constants of each result, in order, the second pass: they lie on the device; or in host memory, if x and y
        are one row of neighbours. NULL: both passes, of whole rows; false where nothing was done: the caller does one after the other. */
     bool (*softmax_axis)(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
                          struct error *error);
+    /* The gradient of log-probabilities, as the work says. */
+    allfold_status (*gradient_axis)(struct queue *queue, const struct gradient_work *work, struct error *error);
     /* Until nothing of the queue is under way: also after a call that failed, and where nothing was begun. */
     allfold_status (*wait)(struct queue *queue, struct error *error);
     const struct deliverer *deliverer; /* NULL: the host waits for folds, and stores results itself */
