@@ -4,12 +4,16 @@
          each thread: loads its vectors; the row's maximum, by the warp and shared memory
          terms of its elements; their sum over the group
          stores the results
-     softmax_long_rows    a block, or several that exchange messages, keep a row in shared memory
+     softmax_long_rows    at level fast: a block, or several that exchange messages, keep a row in registers
+         each thread, for every row: reads its vectors from shared memory, and starts copies of the next rows to the places that become free
+         the maximum of the block; terms; their sum over the block, then over all blocks of the row, brought to one maximum
+         stores the results
+     softmax_heavy_rows   else a block, or several that exchange messages, keep a row in shared memory
          each thread, for every row: waits for the copies of its elements; the maximum of the block
          terms; their sum over the block, then over all blocks of the row, brought to one maximum
-         stores the results, and starts copies of the next row in the places that become free
+         stores the results, and starts copies of the next row to the places that become free
 
-   Rows that fit neither are left to the two passes of axis.cu. */
+   Rows that fit none are left to the two passes of axis.cu. */
 #include "kernels/axis_softmax_fast.cuh"
 #include "kernels/axis_softmax_whole.cuh"
 
@@ -109,134 +113,209 @@ softmax_short_rows(const __grid_constant__ struct softmax_axis_work work, uint32
     }
 }
 
-/* The work of all blocks of the second kernel: `blocks` of them have one row, and share it evenly. */
+/* Blocks that work on rows, in vectors: `blocks` of them have one row, and share it evenly. */
 struct long_rows {
-    struct softmax_axis_work work;
-    uint64_t vectors;
+    const uint4 *x;
+    uint4 *y;
+    uint64_t x_stride, y_stride, rows;
+    uint64_t each, longer; /* vectors of a block in a row; blocks that have one more */
     uint32_t blocks, groups;
     uint32_t places;   /* stages that a block has room for */
     uint32_t stages;   /* of a block's part of a row */
-    uint64_t *scratch; /* two messages for each block, in turns, PART_WORDS each */
+    uint64_t *scratch; /* two messages for each block, in turns, PART_WORDS each; or the number of rows that are claimed */
     uint32_t first_id; /* of the messages of each group's first row */
-};
-static_assert(sizeof(struct fold_message) >= 2048 / LONG_SHAPE.threads * PART_WORDS * sizeof(uint64_t), "room for those of all blocks");
-
-/* A stage that a thread asks for: stage `number` of row `row`, in a place of shared memory. */
-struct stage_next {
-    uint64_t row;
-    uint32_t number, place;
+    bool claims;       /* a block's rows are those that it claims, so that quick multiprocessors take more; else every groups-th is a group's */
 };
 
-template <class Element> struct block_rows {
-    const uint4 *x;
-    uint4 *y;
-    uint64_t x_stride, y_stride, rows; /* in vectors */
-    uint32_t count; /* vectors of this block in a row */
-    uint4 *places;
-};
+/* A thread of a block that takes its part of one row after the other, stage by stage. A turn is a row of a group. */
+constexpr uint32_t TURNS_KNOWN = 16;
+template <class Row, bool half> struct row_thread {
+    typedef typename Row::element Element;
+    static constexpr int threads = long_shape_of(Row::heavy, half).threads, blocks = long_shape_of(Row::heavy, half).blocks;
+    static constexpr int stage = long_shape_of(Row::heavy, half).stage, stage_vectors = threads * stage;
+    static constexpr int vectors = long_shape_of(Row::heavy, half).vectors, places_most = long_shape_of(Row::heavy, half).places;
+    const struct long_rows &rows;
+    uint4 *places;   /* shared memory, from this thread's first vector on */
+    uint32_t *known; /* shared memory: rows of the next turns, where they are claimed */
+    uint32_t first;  /* vector of a row */
+    int32_t count;   /* of vectors of the part from its first one on */
+    /* The stage that is copied next: of which turn's row, into which place. */
+    uint32_t turn, number, place;
+    const uint4 *from;
+    int32_t left;
 
-/* Starts the copies of the next stage, if there is one, and moves on. Copies are counted by stages, so there is a group for each. */
-template <class Element>
-static __device__ __forceinline__ void stage_copy(const block_rows<Element> &block, const struct long_rows &rows, struct stage_next *next)
-{
-    constexpr int threads = LONG_SHAPE.threads, stage = LONG_SHAPE.stage;
-    uint4 *const place = block.places + next->place * (threads * stage);
-    const uint4 *const from = block.x + next->row * block.x_stride;
-    if (next->row < block.rows)
-#pragma unroll
-        for (int i = 0; i < stage; i++) {
-            const uint32_t at = (next->number * stage + i) * threads + threadIdx.x;
-            if (at < block.count)
-                copy_async(place + i * threads, from + at);
+    __device__ __forceinline__ row_thread(const struct long_rows &rows, unsigned char *bytes, uint32_t *known)
+        : rows(rows), places((uint4 *)bytes + threadIdx.x), known(known), turn(0), place(0)
+    {
+        const uint32_t rank = blockIdx.x % rows.blocks;
+        first = (uint32_t)(rank * rows.each + (rank < rows.longer ? rank : rows.longer)) + threadIdx.x;
+        count = (int32_t)(rows.each + (rank < rows.longer ? 1 : 0)) - (int32_t)threadIdx.x;
+        if (rows.claims) {
+            if (threadIdx.x < ahead())
+                known[threadIdx.x] = blockIdx.x / rows.blocks + threadIdx.x * rows.groups;
+            if (threadIdx.x == 0)
+                atomicMax((unsigned long long *)rows.scratch, (unsigned long long)rows.first_id << 32); /* no word there has this id */
+            __syncthreads();
         }
-    copy_commit();
-    next->place = next->place + 1 < rows.places ? next->place + 1 : 0;
-    next->number++;
-    if (next->number == rows.stages) {
-        next->number = 0;
-        next->row += rows.groups;
+        begin();
+#pragma unroll 1
+        for (uint32_t i = 0; i < rows.places; i++)
+            copy();
     }
-}
-
-/* A thread's vectors of stage `number`, which lies in that place. */
-template <class Element>
-static __device__ __forceinline__ void stage_read(const block_rows<Element> &block, uint32_t number, uint32_t place,
-                                                  uint4 vectors[LONG_SHAPE.stage])
-{
-    constexpr int threads = LONG_SHAPE.threads, stage = LONG_SHAPE.stage;
+    static __device__ __forceinline__ bool is_left(int i, int32_t left) { return i * threads < left; }
+    __device__ __forceinline__ uint32_t after(uint32_t at) const { return at + 1 < rows.places ? at + 1 : 0; }
+    __device__ __forceinline__ uint32_t ahead() const { return 1 + rows.places / rows.stages; }
+    __device__ __forceinline__ uint64_t row(uint32_t of) const
+    {
+        return rows.claims ? known[of % TURNS_KNOWN] : blockIdx.x / rows.blocks + (uint64_t)of * rows.groups;
+    }
+    /* The first thread of a block claims a row early, and tells it before the barrier behind which it is copied. */
+    __device__ __forceinline__ uint32_t claim() const
+    {
+        return rows.claims && threadIdx.x == 0 ? ahead() * rows.groups + (uint32_t)atomicAdd((unsigned long long *)rows.scratch, 1ull) : 0;
+    }
+    __device__ __forceinline__ void claimed(uint32_t of, uint32_t row) const
+    {
+        if (rows.claims && threadIdx.x == 0)
+            known[(of + ahead()) % TURNS_KNOWN] = row;
+    }
+    __device__ __forceinline__ void begin()
+    {
+        const uint64_t r = row(turn);
+        number = 0;
+        from = rows.x + r * rows.x_stride + first;
+        left = r < rows.rows ? count : 0;
+    }
+    /* Starts copies, and moves on. Copies are counted by stages, so there is a group for each. */
+    __device__ __forceinline__ void copy()
+    {
+        uint4 *const to = places + place * stage_vectors;
 #pragma unroll
-    for (int i = 0; i < stage; i++) {
-        const uint32_t at = (number * stage + i) * threads + threadIdx.x;
-        vectors[i] = at < block.count ? block.places[place * (threads * stage) + i * threads] : least_vector<Element>();
+        for (int i = 0; i < stage; i++)
+            if (is_left(i, left))
+                copy_async(to + i * threads, from + i * threads);
+        copy_commit();
+        place = after(place);
+        from += stage_vectors;
+        left -= stage_vectors;
+        if (++number == rows.stages) {
+            turn++;
+            begin();
+        }
     }
-}
+    /* A stage, which lies in that place. */
+    __device__ __forceinline__ void read(int32_t left, uint32_t place, uint4 *x) const
+    {
+#pragma unroll
+        for (int i = 0; i < stage; i++)
+            x[i] = is_left(i, left) ? places[place * stage_vectors + i * threads] : least_vector<Element>();
+    }
+    /* A block sends no message before it has those of the turn before: then all have read what it sent two turns before. */
+    __device__ __forceinline__ struct row_parts parts(uint32_t of) const
+    {
+        static_assert(sizeof(struct fold_message) >= PART_WORDS * 2048 / threads * sizeof(uint64_t), "room for those of all blocks");
+        const uint32_t begin = blockIdx.x / rows.blocks * rows.blocks;
+        return {rows.scratch + (uint64_t)(of % 2 * gridDim.x + begin) * PART_WORDS, rows.first_id + of, blockIdx.x - begin, rows.blocks};
+    }
+};
 
-/* turn: of the group's rows. */
-static __device__ __forceinline__ struct row_parts parts_of(const struct long_rows &rows, uint32_t turn)
-{
-    const uint32_t first = blockIdx.x / rows.blocks * rows.blocks;
-    return {rows.scratch + (uint64_t)(turn % 2 * gridDim.x + first) * PART_WORDS, rows.first_id + turn, blockIdx.x - first, rows.blocks};
-}
-
-/* Copies are waited for in the order in which they began: before stage s of a row is read, all but those of the places behind it. */
-template <class Row> static __global__ void __launch_bounds__(LONG_SHAPE.threads, long_shape_of(Row::heavy).blocks)
+/* A row is in registers while the places are filled with the next ones. */
+template <class Row, bool messages, bool half>
+static __global__ void __launch_bounds__(row_thread<Row, half>::threads, row_thread<Row, half>::blocks)
 softmax_long_rows(const __grid_constant__ struct long_rows rows)
 {
-    typedef typename Row::element Element;
-    constexpr int threads = LONG_SHAPE.threads, stage = LONG_SHAPE.stage;
+    typedef row_thread<Row, half> part;
+    constexpr int threads = part::threads, stage = part::stage, vectors = part::vectors;
     extern __shared__ __align__(16) unsigned char bytes[];
-    const uint32_t group = blockIdx.x / rows.blocks, rank = blockIdx.x % rows.blocks;
-    const uint64_t each = rows.vectors / rows.blocks, longer = rows.vectors % rows.blocks;
-    const uint64_t first = rank * each + (rank < longer ? rank : longer);
-    const block_rows<Element> block = {(const uint4 *)rows.work.x + first, (uint4 *)rows.work.y + first,
-                                       rows.work.box.outer_stride / Element::per_vector, rows.work.y_outer_stride / Element::per_vector,
-                                       rows.work.box.outer, (uint32_t)(each + (rank < longer ? 1 : 0)), (uint4 *)bytes + threadIdx.x};
-    struct stage_next next = {group, 0, 0};
+    part own(rows, bytes, NULL);
+    uint32_t place = 0;
+#pragma unroll 1
+    for (uint32_t turn = 0;; turn++) {
+        const uint64_t r = own.row(turn);
+        if (r >= rows.rows)
+            break;
+        uint4 x[vectors];
+#pragma unroll
+        for (int s = 0; s < vectors / stage; s++) {
+            if (s < (int)rows.stages)
+                copy_wait((int)rows.places - 1);
+            own.read(own.count - s * part::stage_vectors, place, x + s * stage); /* nothing is left of stages beyond the last one */
+            if (s < (int)rows.stages) {
+                own.copy();
+                place = own.after(place);
+            }
+        }
+        float max = -INFINITY;
+        Row::template take_max<vectors>(&max, x);
+        block_share<threads>(&max, take_larger());
+        typename Row::terms terms(max);
+        terms.template take<vectors>(x, x);
+        const struct row_sum sum = terms.sum_by([](auto *value, const auto &take) { block_share<threads>(value, take); });
+        const typename Row::results results = Row::template results_of_parts<threads, messages>(sum, own.parts(turn));
+        uint4 *const to = rows.y + r * rows.y_stride + own.first;
+#pragma unroll
+        for (int i = 0; i < vectors; i++)
+            if (part::is_left(i, own.count))
+                __stcs(to + i * threads, results.of(x[i]));
+    }
+}
+
+/* A row stays in the places, from which it is read three times. */
+template <class Row> static __global__ void __launch_bounds__(row_thread<Row, false>::threads, row_thread<Row, false>::blocks)
+softmax_heavy_rows(const __grid_constant__ struct long_rows rows)
+{
+    typedef row_thread<Row, false> part;
+    constexpr int threads = part::threads, stage = part::stage;
+    extern __shared__ __align__(16) unsigned char bytes[];
+    __shared__ uint32_t known[TURNS_KNOWN];
+    part own(rows, bytes, known);
     uint32_t place = 0; /* of the row's first stage */
 #pragma unroll 1
-    for (uint32_t i = 0; i < rows.places; i++)
-        stage_copy(block, rows, &next);
-    uint32_t turn = 0;
-#pragma unroll 1
-    for (uint64_t r = group; r < block.rows; r += rows.groups, turn++) {
+    for (uint32_t turn = 0;; turn++) {
+        const uint64_t r = own.row(turn);
+        if (r >= rows.rows)
+            break;
+        const uint32_t claim = own.claim();
         typename Row::real max = -INFINITY;
         uint32_t at = place;
+        int32_t left = own.count;
 #pragma unroll 1
         for (uint32_t s = 0; s < rows.stages; s++) {
             uint4 vectors[stage];
-            copy_wait((int)(rows.places - 1 - s));
-            stage_read(block, s, at, vectors);
+            copy_wait((int)(rows.places - 1 - s)); /* all copies but those of the places behind it */
+            own.read(left, at, vectors);
             Row::template take_max<stage>(&max, vectors);
-            at = at + 1 < rows.places ? at + 1 : 0;
+            at = own.after(at);
+            left -= part::stage_vectors;
         }
-        group_share<threads>(&max, threads, take_larger());
+        block_share<threads>(&max, take_larger());
         typename Row::terms terms(max);
         at = place;
+        left = own.count;
 #pragma unroll 1
         for (uint32_t s = 0; s < rows.stages; s++) {
             uint4 vectors[stage];
-            stage_read(block, s, at, vectors);
+            own.read(left, at, vectors);
             terms.template take<stage>(vectors, vectors);
-            if constexpr (Row::replaces)
-#pragma unroll
-                for (int i = 0; i < stage; i++)
-                    block.places[at * (threads * stage) + i * threads] = vectors[i];
-            at = at + 1 < rows.places ? at + 1 : 0;
+            at = own.after(at);
+            left -= part::stage_vectors;
         }
-        const typename Row::results results = terms.template results_of_blocks<threads>(parts_of(rows, turn));
-        uint4 *const to = block.y + r * block.y_stride;
+        own.claimed(turn, claim);
+        const typename Row::results results = terms.template results_of_blocks<threads>(own.parts(turn));
+        uint4 *to = rows.y + r * rows.y_stride + own.first;
+        left = own.count;
 #pragma unroll 1
         for (uint32_t s = 0; s < rows.stages; s++) {
             uint4 vectors[stage];
-            stage_read(block, s, place, vectors);
-            stage_copy(block, rows, &next);
+            own.read(left, place, vectors);
+            own.copy();
 #pragma unroll
-            for (int i = 0; i < stage; i++) {
-                const uint32_t v = (s * stage + i) * threads + threadIdx.x;
-                if (v < block.count)
-                    __stcs(to + v, results.of(vectors[i]));
-            }
-            place = place + 1 < rows.places ? place + 1 : 0;
+            for (int i = 0; i < stage; i++)
+                if (part::is_left(i, left))
+                    __stcs(to + i * threads, results.of(vectors[i]));
+            place = own.after(place);
+            to += part::stage_vectors;
+            left -= part::stage_vectors;
         }
     }
 }
@@ -253,60 +332,74 @@ template <class Row> static cudaError_t short_rows_start(const struct softmax_ax
     return blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, softmax_short_rows<Row>, *work, members_bits, aligned);
 }
 
-constexpr size_t LONG_STAGE_BYTES = (size_t)LONG_SHAPE.threads * LONG_SHAPE.stage * sizeof(uint4);
-
-/* How long rows are cut among blocks that run at the same time: as many rows at a time as possible, then as many blocks a row as have
-   at least a stage each. blocks: 0 if a row does not fit, or if blocks would wait for each other and may not. */
-static struct long_rows long_rows_cut(const struct row_softmax_call *call, uint64_t vectors, uint64_t blocks, uint32_t places)
-{
-    constexpr uint64_t stage = LONG_SHAPE.threads * LONG_SHAPE.stage;
-    struct long_rows rows = {};
-    const bool together = call->capacity.shared_bytes > 0;
-    const uint64_t least = (vectors + places * stage - 1) / (places * stage);
-    if (blocks == 0 || least > (together ? blocks : 1))
-        return rows;
-    const uint64_t groups = u64_min(call->work.box.outer, blocks / least);
-    rows.work = call->work;
-    rows.vectors = vectors;
-    rows.groups = (uint32_t)groups;
-    rows.blocks = together ? (uint32_t)u64_min(blocks / groups, (vectors + stage - 1) / stage) : 1;
-    rows.places = places;
-    rows.stages = (uint32_t)(((vectors + rows.blocks - 1) / rows.blocks + stage - 1) / stage);
-    rows.scratch = (uint64_t *)call->space->scratch;
-    return rows;
-}
-
-template <class Row>
+/* Rows of a block each; or, with messages, as many rows at a time as possible, and then as many blocks a row as have at least a stage each. */
+template <class Row, bool messages, bool half>
 static cudaError_t long_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
 {
-    const auto kernel = softmax_long_rows<Row>;
-    const uint32_t places = (uint32_t)u64_min(call->capacity.block_bytes / LONG_STAGE_BYTES, (uint64_t)long_shape_of(Row::heavy).places);
-    const size_t bytes = places * LONG_STAGE_BYTES;
+    typedef row_thread<Row, half> part;
+    const struct softmax_axis_work *const work = &call->work;
+    const uint64_t per_vector = Row::element::per_vector, stage = part::stage_vectors;
+    struct long_rows rows = {};
+    void (*kernel)(struct long_rows);
     int resident = 0;
-    if (places == 0)
+    if constexpr (Row::heavy)
+        kernel = softmax_heavy_rows<Row>;
+    else
+        kernel = softmax_long_rows<Row, messages, half>;
+    rows.places = (uint32_t)u64_min(call->capacity.block_bytes / (stage * sizeof(uint4)), (uint64_t)part::places_most);
+    const size_t bytes = rows.places * stage * sizeof(uint4);
+    if (rows.places == 0)
         return cudaSuccess;
     cudaError_t code = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (code == cudaSuccess)
         code = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
     if (code == cudaSuccess)
-        code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, (const void *)kernel, LONG_SHAPE.threads, bytes);
+        code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, (const void *)kernel, part::threads, bytes);
+    const bool together = messages && call->capacity.shared_bytes > 0;
     const uint64_t blocks = (uint64_t)resident * (uint64_t)call->space->multiprocessors;
-    struct long_rows rows = long_rows_cut(call, vectors, blocks, places);
-    if (code != cudaSuccess || rows.blocks == 0)
+    const uint64_t most = part::vectors > 0 ? (uint64_t)(part::threads * part::vectors) : rows.places * stage, least = (vectors + most - 1) / most;
+    if (code != cudaSuccess || blocks == 0 || least > (together ? blocks : 1))
         return code;
-    const uint64_t turns = (call->work.box.outer + rows.groups - 1) / rows.groups;
-    if (rows.blocks > 1)
-        code = turns > INT32_MAX ? cudaErrorInvalidValue : (cudaError_t)fold_launch_ids_next(call->space, (uint32_t)turns, stream);
-    rows.first_id = call->space->launch_id - (uint32_t)turns + 1;
-    cudaLaunchAttribute together = {};
-    together.id = cudaLaunchAttributeCooperative;
-    together.val.cooperative = 1;
-    cudaLaunchConfig_t config = launch_config((uint64_t)rows.groups * rows.blocks, LONG_SHAPE.threads, stream);
+    const uint64_t groups = u64_min(work->box.outer, blocks / least), each = together ? u64_min(blocks / groups, (vectors + stage - 1) / stage) : 1;
+    rows.x = (const uint4 *)work->x;
+    rows.y = (uint4 *)work->y;
+    rows.x_stride = work->box.outer_stride / per_vector;
+    rows.y_stride = work->y_outer_stride / per_vector;
+    rows.rows = work->box.outer;
+    rows.each = vectors / each;
+    rows.longer = vectors % each;
+    rows.blocks = (uint32_t)each;
+    rows.groups = (uint32_t)groups;
+    rows.stages = (uint32_t)(((vectors + each - 1) / each + stage - 1) / stage);
+    rows.scratch = (uint64_t *)call->space->scratch;
+    rows.claims = Row::heavy && each == 1;
+    const uint64_t turns = (work->box.outer + groups - 1) / groups, ids = rows.claims ? 1 : turns;
+    code = turns > INT32_MAX ? cudaErrorInvalidValue : (cudaError_t)fold_launch_ids_next(call->space, (uint32_t)ids, stream);
+    rows.first_id = call->space->launch_id - (uint32_t)ids + 1;
+    cudaLaunchAttribute together_attribute = {};
+    together_attribute.id = cudaLaunchAttributeCooperative;
+    together_attribute.val.cooperative = 1;
+    cudaLaunchConfig_t config = launch_config(groups * each, part::threads, stream);
     config.dynamicSmemBytes = bytes;
-    config.attrs = &together;
-    config.numAttrs = rows.blocks > 1; /* blocks wait for each other */
+    config.attrs = &together_attribute;
+    config.numAttrs = each > 1; /* blocks wait for each other */
     *launched = true;
     return code == cudaSuccess ? cudaLaunchKernelEx(&config, kernel, rows) : code;
+}
+
+/* Rows in registers, of one block each. Of few rows each has as many blocks as a device has room for. */
+template <class Row> static cudaError_t light_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
+{
+    typedef row_thread<Row, false> full;
+    typedef row_thread<Row, true> half;
+    const uint64_t most = (uint64_t)(full::threads * full::vectors), half_most = (uint64_t)(half::threads * half::vectors), rows = call->work.box.outer;
+    const uint64_t room = (uint64_t)full::blocks * (uint64_t)call->space->multiprocessors, least = (vectors + most - 1) / most;
+    const bool together = call->capacity.shared_bytes > 0;
+    if (least > 1 || (together && rows <= room / 2))
+        return together && rows * ((vectors + half_most - 1) / half_most) <= room ? long_rows_start<Row, true, true>(call, vectors, stream, launched)
+                                                                                  : long_rows_start<Row, true, false>(call, vectors, stream, launched);
+    return vectors <= half_most ? long_rows_start<Row, false, true>(call, vectors, stream, launched)
+                                : long_rows_start<Row, false, false>(call, vectors, stream, launched);
 }
 
 template <class Element, bool logarithm, bool exact>
@@ -323,7 +416,11 @@ static cudaError_t rows_start(const struct row_softmax_call *call, cudaStream_t 
     }
     if (!aligned || box->length % per_vector != 0)
         return cudaSuccess;
-    return long_rows_start<row_of<Element, logarithm, exact, false>>(call, vectors, stream, launched);
+    typedef row_of<Element, logarithm, exact, false> Row;
+    if constexpr (Row::heavy)
+        return long_rows_start<Row, true, false>(call, vectors, stream, launched);
+    else
+        return light_rows_start<Row>(call, vectors, stream, launched);
 }
 
 template <bool logarithm, bool exact> static cudaError_t type_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)

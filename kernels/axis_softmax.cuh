@@ -60,7 +60,19 @@ struct take_larger {
     __device__ __forceinline__ void operator()(double *a, double b) const { *a = larger_f64(b, *a); }
 };
 
-/* Each member of a group gets what take(a, b) makes of the values of those members that are lanes of its warp. */
+struct add_sums {
+    template <class Sums> __device__ __forceinline__ void operator()(Sums *a, const Sums &b) const { sums_take(a, b); }
+};
+
+/* Each lane of a warp gets what take(a, b) makes of the values of all; or each member of a group, of those members that are lanes of its warp. */
+template <class Value, class Take> static __device__ __forceinline__ void warp_share(Value *value, const Take &take)
+{
+#pragma unroll (sizeof(Value) <= 16 ? 5 : 1)
+    for (uint32_t lanes = 1; lanes < 32; lanes *= 2) {
+        const Value other = value_xor(*value, lanes);
+        take(value, other);
+    }
+}
 template <class Value, class Take> static __device__ __forceinline__ void lanes_share(Value *value, uint32_t members, const Take &take)
 {
 #pragma unroll 1
@@ -70,6 +82,7 @@ template <class Value, class Take> static __device__ __forceinline__ void lanes_
     }
 }
 #ifdef HAVE_WARP_REDUCTIONS
+static __device__ __forceinline__ void warp_share(float *value, const take_larger &) { *value = warp_largest(*value); }
 static __device__ __forceinline__ void lanes_share(float *value, uint32_t members, const take_larger &take)
 {
     if (members >= 32)
@@ -79,7 +92,19 @@ static __device__ __forceinline__ void lanes_share(float *value, uint32_t member
 }
 #endif
 
-/* Each member gets what take(a, b) makes of the values of its group. Each operation has shared memory of its own. */
+/* Each thread of a block gets what take(a, b) makes of the values of all; or each member of a group, of its group. Each operation has shared memory of its own. */
+template <int threads, class Value, class Take> static __device__ __forceinline__ void block_share(Value *value, const Take &take)
+{
+    __shared__ Value shared[threads / 32];
+    warp_share(value, take);
+    if (threadIdx.x % 32 == 0)
+        shared[threadIdx.x / 32] = *value;
+    __syncthreads();
+    *value = shared[0];
+#pragma unroll (sizeof(Value) <= 16 ? threads / 32 : 1)
+    for (uint32_t warp = 1; warp < threads / 32; warp++)
+        take(value, shared[warp]);
+}
 template <int threads, class Value, class Take>
 static __device__ __forceinline__ void group_share(Value *value, uint32_t members, const Take &take)
 {
@@ -104,7 +129,7 @@ template <int threads, class Max> static __device__ __forceinline__ void group_s
 }
 template <int threads, class Sums> static __device__ __forceinline__ void group_share_sums(Sums *sums, uint32_t members)
 {
-    group_share<threads>(sums, members, [](Sums *a, const Sums &b) { sums_take(a, b); });
+    group_share<threads>(sums, members, add_sums());
 }
 
 /* The first lane of a warp gets the combined partial of all. */
@@ -132,7 +157,7 @@ template <class Fold> static __device__ __forceinline__ void warp_combine(typena
 }
 
 /* How the blocks of a row tell each other their partials. */
-constexpr int PART_WORDS = 32;
+constexpr uint32_t PART_WORDS = 32;
 struct row_parts {
     uint64_t *messages; /* PART_WORDS for each block */
     uint32_t id, rank, count;

@@ -8,7 +8,7 @@
 struct row_sum {
     float max;      /* NaN if an element is */
     uint32_t count; /* of the elements that equal max, if their terms are not in the sum */
-    double sum;     /* of terms, relative to the reference of max: 2^N or exp(base) in f32, exp(max) for elements of 16 bits */
+    double sum;     /* of terms, relative to the reference of max (fold/exponential.h) */
 };
 
 /* The largest element of vectors and *extreme, or the smallest; or NaN. */
@@ -45,7 +45,7 @@ static __device__ __forceinline__ double quick_inverse(double x)
    becomes the result. */
 template <class Element, bool is_short = sizeof(typename Element::stored) == 2> struct row_terms {
     typedef uint4 kept;
-    static constexpr bool counts = false, replaces = true; /* what is kept is as large as the elements, and takes their place */
+    static constexpr bool counts = false;
     float max;
     struct exp_anchor_f32 anchor;
     double sum = 0.0;
@@ -64,20 +64,60 @@ template <class Element, bool is_short = sizeof(typename Element::stored) == 2> 
     __device__ __forceinline__ double value() const { return sum * power_of_two(-SOFTMAX_UP_F32); }
 };
 
-/* Terms of 16 bits: 2^((x - max) log2 e), by a GPU's own exp2. The elements are kept. */
-template <class Element> struct row_terms<Element, true> {
-    typedef uint4 kept;
-    static constexpr bool counts = false, replaces = false;
-    float max, from, sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    explicit __device__ __forceinline__ row_terms(float max) : max(max), from(is_finite((double)max) ? max : 0.0f) {}
-    __device__ __forceinline__ uint4 take(const uint4 &x)
+/* Whether the type has numbers that a GPU's exp2 flushes to 0. */
+template <class Element> constexpr bool has_subnormals_of_f32
+    = float_format_of(Element::type).exponent_min - float_format_of(Element::type).precision + 1 < float_format_of(ALLFOLD_F32).exponent_min;
+
+/* Of a vector of 16 bits: exp(x) relative to the reference of a maximum, by the GPU's own exp2; times 2^up, so that none that counts is flushed to 0.
+   precise: with what f32 lacks of log2 e, 2^-26 of it. */
+struct eight_terms {
+    float e[8];
+};
+template <class Element, bool precise> struct short_exponentials {
+    static constexpr int up = has_subnormals_of_f32<Element> ? 24 : 0;
+    float base, whole;
+    explicit __device__ __forceinline__ short_exponentials(float max)
     {
+        const struct exp_reference reference = exp_reference(is_finite((double)max) ? (double)max : 0.0);
+        base = (float)reference.base, whole = (float)(reference.whole - up);
+    }
+    __device__ __forceinline__ eight_terms of(const uint4 &x) const
+    {
+        eight_terms terms;
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            const float u = Element::load(vector_element<typename Element::stored>(x, i)) - base, power = fmaf(u, 0x1.715476p0f, -whole);
+            terms.e[i] = exp2_short(precise ? fmaf(u, 0x1.4ae0cp-26f, power) : power);
+        }
+        return terms;
+    }
+};
+/* Terms of 16 bits. Of rows that stay in registers they are kept, of others the elements are. */
+template <class Element> struct kept_terms {
+    typedef eight_terms kept;
+    static constexpr bool counts = false;
+    typedef short_exponentials<Element, false> exponentials;
+    float max, sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    exponentials exponential;
+    explicit __device__ __forceinline__ kept_terms(float max) : max(max), exponential(max) {}
+    __device__ __forceinline__ eight_terms take(const uint4 &x)
+    {
+        const eight_terms terms = exponential.of(x);
 #pragma unroll
         for (int i = 0; i < 8; i++)
-            sum[i % 4] += exp2_short((Element::load(vector_element<typename Element::stored>(x, i)) - from) * 0x1.715476p0f);
+            sum[i % 4] += terms.e[i];
+        return terms;
+    }
+    __device__ __forceinline__ double value() const { return (double)((sum[0] + sum[1]) + (sum[2] + sum[3])) * power_of_two(-exponentials::up); }
+};
+template <class Element> struct row_terms<Element, true> : kept_terms<Element> {
+    typedef uint4 kept;
+    explicit __device__ __forceinline__ row_terms(float max) : kept_terms<Element>(max) {}
+    __device__ __forceinline__ uint4 take(const uint4 &x)
+    {
+        kept_terms<Element>::take(x);
         return x;
     }
-    __device__ __forceinline__ double value() const { return (double)((sum[0] + sum[1]) + (sum[2] + sum[3])); }
 };
 
 /* The results, of what was kept of a part of a row, and of the whole row. */
@@ -85,7 +125,7 @@ template <class Element, bool is_short = sizeof(typename Element::stored) == 2> 
     float high, low;
     __device__ __forceinline__ row_results(double factor, const struct row_sum &whole)
     {
-        const double scale = is_finite((double)whole.max) ? factor * quick_inverse(whole.sum) : (double)NAN;
+        const double scale = is_finite((double)whole.max) ? factor * quick_inverse(whole.sum) * power_of_two(-SOFTMAX_UP_F32) : (double)NAN;
         high = (float)scale;
         low = (float)(scale - (double)high);
     }
@@ -95,87 +135,45 @@ template <class Element, bool is_short = sizeof(typename Element::stored) == 2> 
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const float e = vector_element<float>(kept, i);
-            y[i] = fmaf(e, high, e * low) * (1.0f / (1 << SOFTMAX_UP_F32));
+            y[i] = fmaf(e, high, e * low);
         }
         return vector_of(y);
     }
-};
-
-/* Whether the type has numbers that f32 arithmetic on a device flushes to 0. */
-template <class Element> constexpr bool has_subnormals_of_f32
-    = float_format_of(Element::type).exponent_min - float_format_of(Element::type).precision + 1 < float_format_of(ALLFOLD_F32).exponent_min;
-
-/* Up by 2^24, so that no result is flushed to 0. */
-template <class Element> struct row_results<Element, true> {
-    static constexpr bool has_subnormals = has_subnormals_of_f32<Element>;
-    float max, log;
-    __device__ __forceinline__ row_results(double, const struct row_sum &whole) : max(whole.max)
-    {
-        log = is_finite((double)max) ? (has_subnormals ? 24.0f : 0.0f) - log2f((float)whole.sum) : (float)NAN;
-    }
-    __device__ __forceinline__ float result(float x) const
-    {
-        const float y = exp2_short(fmaf(x - max, 0x1.715476p0f, log));
-        return has_subnormals ? y * 0x1p-24f : y;
-    }
-    __device__ __forceinline__ uint4 of(const uint4 &x) const
-    {
-        float y[8];
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            y[i] = result(Element::load(vector_element<typename Element::stored>(x, i)));
-        return vector_rounded<Element>(y);
-    }
-};
-
-/* The same, if there are registers for the terms: they are kept, up by 2^24 so that none that counts is flushed to 0. */
-struct eight_terms {
-    float e[8];
-};
-template <class Element> struct kept_terms {
-    typedef eight_terms kept;
-    static constexpr bool counts = false, replaces = false;
-    static constexpr int up = has_subnormals_of_f32<Element> ? 24 : 0;
-    float max, from, sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    explicit __device__ __forceinline__ kept_terms(float max) : max(max), from(is_finite((double)max) ? max : 0.0f) {}
-    __device__ __forceinline__ eight_terms take(const uint4 &x)
-    {
-        eight_terms terms;
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            terms.e[i] = exp2_short(fmaf(Element::load(vector_element<typename Element::stored>(x, i)) - from, 0x1.715476p0f, (float)up));
-            sum[i % 4] += terms.e[i];
-        }
-        return terms;
-    }
-    __device__ __forceinline__ double value() const { return (double)((sum[0] + sum[1]) + (sum[2] + sum[3])) * power_of_two(-up); }
 };
 template <class Element> struct kept_results {
     float scale;
     __device__ __forceinline__ kept_results(double factor, const struct row_sum &whole)
     {
-        scale = is_finite((double)whole.max) ? (float)(factor * quick_inverse(whole.sum)) : (float)NAN;
-    }
-    __device__ __forceinline__ float result(float e) const
-    {
-        constexpr int up = kept_terms<Element>::up;
-        return up > 0 ? e * scale * (1.0f / (1 << up)) : e * scale;
+        scale = is_finite((double)whole.max) ? (float)(factor * quick_inverse(whole.sum) * power_of_two(-short_exponentials<Element, false>::up)) : (float)NAN;
     }
     __device__ __forceinline__ uint4 of(const eight_terms &kept) const
     {
         float y[8];
 #pragma unroll
         for (int i = 0; i < 8; i++)
-            y[i] = result(kept.e[i]);
+            y[i] = kept.e[i] * scale;
         return vector_rounded<Element>(y);
     }
+};
+/* x, of which the compiler knows nothing: it would keep what it has computed of it before, for which there are no registers. */
+static __device__ __forceinline__ float unknown(float x)
+{
+#ifdef __NVCC__
+    asm volatile("" : "+f"(x));
+#endif
+    return x;
+}
+template <class Element> struct row_results<Element, true> : kept_results<Element> {
+    short_exponentials<Element, false> exponential;
+    __device__ __forceinline__ row_results(double, const struct row_sum &whole) : kept_results<Element>(1.0, whole), exponential(unknown(whole.max)) {}
+    __device__ __forceinline__ uint4 of(const uint4 &x) const { return kept_results<Element>::of(exponential.of(x)); }
 };
 
 /* log-softmax: the elements that equal the maximum are counted, so that the sum of the others is relatively precise however small it is. In
    f32 terms are those of fold/exponential.h, in f64. */
 template <class Element, bool is_short = sizeof(typename Element::stored) == 2> struct log_terms {
     typedef uint4 kept;
-    static constexpr bool replaces = false, counts = true;
+    static constexpr bool counts = true;
     float max, lowest; /* a term below is too small to count, and would be larger than it is */
     uint32_t count = 0;
     struct exp_anchor_f32 anchor;
@@ -200,52 +198,48 @@ template <class Element, bool is_short = sizeof(typename Element::stored) == 2> 
 };
 template <class Element> struct log_terms<Element, true> {
     typedef uint4 kept;
-    static constexpr bool replaces = false, counts = true;
-    float max, from, sum[2] = {0.0f, 0.0f};
+    static constexpr bool counts = true;
+    float max, sum[2] = {0.0f, 0.0f};
     uint32_t count = 0;
-    explicit __device__ __forceinline__ log_terms(float max) : max(max), from(is_finite((double)max) ? max : 0.0f) {}
+    short_exponentials<Element, true> exponential;
+    explicit __device__ __forceinline__ log_terms(float max) : max(max), exponential(max) {}
     __device__ __forceinline__ uint4 take(const uint4 &x)
     {
+        const eight_terms terms = exponential.of(x);
 #pragma unroll
         for (int i = 0; i < 8; i++) {
-            const float d = Element::load(vector_element<typename Element::stored>(x, i)) - from, term = exp2_short(d * 0x1.715476p0f);
-            if (d < 0.0f)
-                sum[i % 2] += term;
-            count += d == 0.0f;
+            const float element = Element::load(vector_element<typename Element::stored>(x, i));
+            if (element < max)
+                sum[i % 2] += terms.e[i];
+            count += element == max;
         }
         return x;
     }
-    __device__ __forceinline__ double value() const { return (double)(sum[0] + sum[1]); }
+    __device__ __forceinline__ double value() const { return (double)(sum[0] + sum[1]) * power_of_two(-short_exponentials<Element, true>::up); }
 };
 
-/* exp(max) relative to its reference, and what brings a sum from the reference of one maximum to that of another, no smaller one. */
-template <class Element> static __device__ __forceinline__ double row_max_term(float max)
-{
-    return sizeof(typename Element::stored) == 2 ? 1.0 : exp_of_max((double)max, 1.0).high;
-}
-template <class Element> static __device__ __forceinline__ double row_factor(float from, float to)
+/* What brings a sum from the reference of one maximum to that of another, no smaller one. */
+static __device__ __forceinline__ double row_factor(float from, float to)
 {
     if (from == to)
         return 1.0;
-    if (from == -INFINITY || !is_finite((double)to))
-        return 0.0;
-    return sizeof(typename Element::stored) == 2 ? exp_pair((double)from, (double)to).high : exp_factor((double)from, (double)to).high;
+    return from == -INFINITY || !is_finite((double)to) ? 0.0 : exp_factor((double)from, (double)to).high;
 }
-template <class Element> static __device__ __forceinline__ void row_sum_raise(struct row_sum *a, float max)
+static __device__ __forceinline__ void row_sum_raise(struct row_sum *a, float max)
 {
     if (a->max == max)
         return;
     if (a->count != 0)
-        a->sum += a->count * row_max_term<Element>(a->max);
-    a->sum *= row_factor<Element>(a->max, max);
+        a->sum += a->count * exp_of_max((double)a->max, 1.0).high;
+    a->sum *= row_factor(a->max, max);
     a->count = 0;
     a->max = max;
 }
-template <class Element> static __device__ __forceinline__ void row_sum_add(struct row_sum *a, struct row_sum b)
+static __device__ __forceinline__ void row_sum_add(struct row_sum *a, struct row_sum b)
 {
     const float max = larger_f32(b.max, a->max);
-    row_sum_raise<Element>(a, max);
-    row_sum_raise<Element>(&b, max);
+    row_sum_raise(a, max);
+    row_sum_raise(&b, max);
     a->sum += b.sum;
     a->count += b.count;
 }
@@ -256,7 +250,7 @@ template <class Element> struct log_results {
     real max, log;
     __device__ __forceinline__ log_results(double, const struct row_sum &whole) : max((real)whole.max)
     {
-        const double others = (double)(whole.count - 1) + whole.sum / row_max_term<Element>(is_finite((double)whole.max) ? whole.max : 0.0f);
+        const double others = (double)(whole.count - 1) + whole.sum / exp_of_max(is_finite((double)whole.max) ? (double)whole.max : 0.0, 1.0).high;
         log = is_finite((double)whole.max) ? (real)log1p((real)others) : (real)NAN;
     }
     __device__ __forceinline__ real result(const uint4 &x, int i) const
@@ -277,21 +271,20 @@ template <class Element> struct log_results {
 };
 
 /* The sum of a whole row: each thread reads the parts of some blocks. */
-template <class Row, int threads> static __device__ __forceinline__ struct row_sum row_sum_of(const struct row_parts &parts, const struct row_sum &own)
+template <int threads, bool counts> static __device__ __forceinline__ struct row_sum row_sum_of(const struct row_sum &own, const struct row_parts &parts)
 {
-    typedef typename Row::element Element;
     struct row_sum whole = {-INFINITY, 0, 0.0};
     if (threadIdx.x == 0)
         parts.send(own);
 #pragma unroll 1
     for (uint32_t block = threadIdx.x; block < parts.count; block += threads)
-        row_sum_add<Element>(&whole, parts.receive<struct row_sum>(block));
+        row_sum_add(&whole, parts.receive<struct row_sum>(block));
     float max = whole.max;
-    group_share<threads>(&max, threads, take_larger());
-    row_sum_raise<Element>(&whole, max);
-    group_share_sums<threads>(&whole.sum, threads);
-    if (Row::counts)
-        group_share_sums<threads>(&whole.count, threads);
+    block_share<threads>(&max, take_larger());
+    row_sum_raise(&whole, max);
+    block_share<threads>(&whole.sum, add_sums());
+    if (counts)
+        block_share<threads>(&whole.count, add_sums());
     return whole;
 }
 
@@ -301,7 +294,7 @@ template <class Element, class Terms, class Results> struct quick_row {
     typedef float real;
     typedef Results results;
     typedef typename Terms::kept kept;
-    static constexpr bool heavy = false, in_shared = false, replaces = Terms::replaces, counts = Terms::counts;
+    static constexpr bool heavy = false, in_shared = false, counts = Terms::counts;
     static constexpr int short_blocks = row_blocks(false, sizeof(typename Element::stored));
     template <int vectors> static __device__ __forceinline__ void take_max(float *max, const uint4 *x) { vectors_extreme<Element, vectors>(max, x); }
     struct terms : Terms {
@@ -313,27 +306,29 @@ template <class Element, class Terms, class Results> struct quick_row {
             for (int i = 0; i < vectors; i++)
                 k[i] = Terms::take(x[i]);
         }
-        template <int threads> __device__ __forceinline__ struct row_sum group_sum(uint32_t members) const
+        /* share(&value, take): among the threads that have a row. */
+        template <class Share> __device__ __forceinline__ struct row_sum sum_by(const Share &share) const
         {
             struct row_sum own = {this->max, 0, this->value()};
-            group_share_sums<threads>(&own.sum, members);
+            share(&own.sum, add_sums());
             if constexpr (counts) {
                 own.count = this->count;
-                group_share_sums<threads>(&own.count, members);
+                share(&own.count, add_sums());
             }
             return own;
         }
         template <int threads> __device__ __forceinline__ Results results_of_group(uint32_t members_bits) const
         {
-            return Results(1.0, group_sum<threads>(1u << members_bits));
-        }
-        template <int threads> __device__ __forceinline__ Results results_of_blocks(const struct row_parts &parts) const
-        {
-            const struct row_sum own = group_sum<threads>(threads);
-            if (parts.count == 1)
-                return Results(1.0, own);
-            const struct row_sum whole = row_sum_of<quick_row, threads>(parts, own);
-            return Results(row_factor<Element>(own.max, whole.max), whole);
+            const uint32_t members = 1u << members_bits;
+            return Results(1.0, sum_by([members](auto *value, const auto &take) { group_share<threads>(value, members, take); }));
         }
     };
+    /* own: of this block. messages: others have more of the row. */
+    template <int threads, bool messages> static __device__ __forceinline__ Results results_of_parts(const struct row_sum &own, const struct row_parts &parts)
+    {
+        if constexpr (!messages)
+            return Results(1.0, own);
+        const struct row_sum whole = row_sum_of<threads, counts>(own, parts);
+        return Results(row_factor(own.max, whole.max), whole);
+    }
 };

@@ -159,7 +159,7 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
                                                   std::conditional_t<sizeof(typename element::value) == 4, whole_results<element>, whole_results_f64<element>>>> results;
     static constexpr bool in_shared = is_short && keeps;
     typedef uint4 kept;
-    static constexpr bool heavy = true, replaces = false;
+    static constexpr bool heavy = true;
     static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value));
     template <int vectors> static __device__ __forceinline__ void take_max(real *max, const uint4 *x)
     {

@@ -214,13 +214,16 @@ constexpr struct {
 /* Blocks of a multiprocessor at one time. At level fast f32 needs fewer registers than 16 bits, whose terms are twice as large as the
    elements; terms in f64 or integers need more. */
 constexpr int row_blocks(bool exact, size_t element_bytes) { return element_bytes == 8 ? 2 : !exact && element_bytes == 4 ? 5 : 4; }
-/* Softmax of longer rows, which stay in shared memory, stage by stage; vectors: of a stage, a thread. places: of a block, for a stage each. heavy:
-   terms are f64 or integers, and need more registers. The blocks of a multiprocessor have 1 KiB each for anything else. */
+/* Softmax of longer rows; stage: vectors of a thread that are copied to shared memory together. places: of a block, for a stage each. vectors: of a row, that
+   a thread keeps in registers, while places are for the next ones; 0: rows stay in the places. half: of rows that need half of the registers. heavy: terms
+   are f64 or integers, and need more of them. The blocks of a multiprocessor have 1 KiB each for anything else. */
 struct long_shape {
-    int threads, stage, blocks, places;
+    int threads, stage, blocks, places, vectors;
 };
-constexpr struct long_shape long_shape_of(bool heavy) { return heavy ? long_shape{256, 4, 2, 7} : long_shape{256, 4, 3, 4}; }
-constexpr struct long_shape LONG_SHAPE = long_shape_of(false); /* threads and stage are the same in both */
+constexpr struct long_shape long_shape_of(bool heavy, bool half)
+{
+    return heavy ? long_shape{256, 4, 2, 7, 0} : half ? long_shape{256, 4, 3, 4, 8} : long_shape{256, 4, 2, 6, 16};
+}
 
 /* Passes of order statistics: a thread has 16 elements of a tile, 8 of 8 bytes. A table: counters in shared memory leave room for two blocks, mostly. */
 constexpr struct {

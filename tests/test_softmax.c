@@ -405,6 +405,58 @@ static void test_shift(void)
     host_block_free(z, 4);
 }
 
+/* Long rows in device memory, aligned to 16 bytes, many times as many as a GPU has at a time, of up to half of the registers of a block, of all, and of two
+   blocks. Rows have different numbers, quarters from -7.5 to 7.5. */
+enum { QUARTERS = 61 };
+static void test_rows_of(allfold_context *ctx, allfold_type type, uint64_t rows, uint64_t vectors)
+{
+    const size_t element = allfold_type_bytes(type);
+    const uint64_t length = vectors * 16 / element;
+    const double tolerance = type == ALLFOLD_F32 ? 1e-6 : type == ALLFOLD_F64 ? 1e-15 : 0x1p-8;
+    char *const x = host_block(rows * length * element, 16), *const y = host_block(rows * length * element, 16);
+    char *const device_x = device_block(ctx, rows * length * element, 16), *const device_y = device_block(ctx, rows * length * element, 16);
+    const allfold_view view = {.data = device_x, .outer = rows, .length = length, .inner = 1, .type = type, .cut = ALLFOLD_CUT_OUTER};
+    unsigned char numbers[QUARTERS][8];
+    double terms[QUARTERS], sum = 0.0;
+    uint64_t wrong = 0;
+    for (int i = 0; i < QUARTERS; i++) {
+        element_put(type, numbers[i], 0, (i - 30) / 4.0);
+        terms[i] = exp((i - 30) / 4.0);
+    }
+    for (uint64_t i = 0; i < rows * length; i++)
+        memcpy(x + i * element, numbers[(i % length + i / length * 13) % QUARTERS], element);
+    device_write(ctx, device_x, x, rows * length * element);
+    const bool done = allfold_softmax_axis(ctx, &view, device_y, type, NULL) == ALLFOLD_OK;
+    device_read(ctx, y, device_y, rows * length * element);
+    for (uint64_t r = 0; r < rows; r++, sum = 0.0) {
+        for (uint64_t i = 0; i < length; i++)
+            sum += terms[(i + r * 13) % QUARTERS];
+        for (uint64_t i = 0; i < length; i++) {
+            const double right = terms[(i + r * 13) % QUARTERS] / sum;
+            wrong += !(fabs((double)element_get(type, y, r * length + i) - right) <= tolerance * right);
+        }
+    }
+    tap_ok(done && wrong == 0, "softmax of %" PRIu64 " rows of %" PRIu64 " %s, level %d", rows, length, allfold_type_name(type), (int)ctx->level);
+    if (wrong > 0)
+        tap_note("%" PRIu64 " elements are wrong", wrong);
+    device_block_free(ctx, device_x, 16);
+    device_block_free(ctx, device_y, 16);
+    host_block_free(x, 16);
+    host_block_free(y, 16);
+}
+
+static void test_rows(void)
+{
+    static const struct { uint64_t rows, few, vectors; } cases[] = {{2700, 60, 1100}, {1800, 40, 2300}, {700, 14, 6000}};
+    static const allfold_type types[] = {ALLFOLD_F32, ALLFOLD_BF16};
+    const bool many = test.plain->device->backend == &backend_cuda && !test.standin;
+    for (int i = 0; i < 3; i++)
+        for (int t = 0; t < 2; t++) {
+            test_rows_of(test.plain, types[t], many ? cases[i].rows : cases[i].few, cases[i].vectors);
+            test_rows_of(test.exact, types[t], many ? cases[i].rows : cases[i].few, cases[i].vectors);
+        }
+}
+
 static void test_sums_to_one(void)
 {
     const uint64_t counts[] = {1 << 20, 1 << 22};
@@ -467,6 +519,7 @@ int main(int argc, char **argv)
         test_beyond_chip();
         test_shift();
         test_sums_to_one();
+        test_rows();
         test_degenerate();
         tap_note("%ld calls of rank 0", test.calls);
         allfold_close(test.plain);

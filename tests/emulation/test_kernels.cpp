@@ -615,32 +615,33 @@ static bool rows_job(const struct rows_case *c, const struct job *job, bool loga
     return right;
 }
 
-/* Rows of one vector and less, of parts of warps, warps and a block; then of one stage in shared memory, of all, of two blocks and
-   more; and what no kernel takes. */
+/* Rows of one vector and less, of parts of warps, warps and a block; then of one stage in shared memory, of all that a block has, of two blocks
+   and more; what no kernel takes; and more rows than a device has room for, several times over. */
 static void test_rows(allfold_type type, bool logarithm, allfold_level level)
 {
     const uint64_t each = 16 / allfold_type_bytes(type), most = each * (uint64_t)ROW_SHAPE.threads * (uint64_t)ROW_SHAPE.vectors;
-    const uint64_t stage = each * (uint64_t)LONG_SHAPE.threads * (uint64_t)LONG_SHAPE.stage;
+    const struct long_shape heavy = long_shape_of(true, false), light = long_shape_of(false, false);
+    const uint64_t stage = each * (uint64_t)heavy.threads * (uint64_t)heavy.stage, alone
+        = level == ALLFOLD_LEVEL_FAST && type != ALLFOLD_F64 ? each * (uint64_t)light.threads * (uint64_t)light.vectors : 2 * stage;
     const struct rows_case cases[] = {
         {3, 1, 0, false, false, true},          {70, each - 1, 0, false, false, true},     {9, 4 * each, 0, false, true, true},
         {65, 5 * each + 1, 2, false, false, true}, {7, 33 * each - 1, 1, false, true, true}, {5, 200 * each, each, false, false, true},
         {2, most, 0, false, false, true},       {5, most + each, each, false, true, true}, {3, 2 * stage, 0, true, false, true},
-        {5, 2 * stage + each, 0, true, true, true}, {3, 5 * stage - each, each, true, false, true}, {1, most + 1, 0, true, false, false},
-        {2, 2 * stage + each, 0, false, false, false}};
+        {5, alone - each, 0, false, true, true}, {5, alone + each, 0, true, true, true}, {3, 5 * stage - each, each, true, false, true},
+        {1, most + 1, 0, true, false, false},   {2, alone + each, 0, false, false, false}, {60, most + each, 0, false, false, true},
+        {60, 2 * most + each, 0, false, true, alone > 2 * most}};
     int count = 0;
     bool right = true;
     if (!tap_wanted("%ssoftmax of rows of %s, level %d", logarithm ? "log-" : "", allfold_type_name(type), (int)level))
         return;
-    for (const struct rows_case &c : cases) {
-        const struct job job = {MONOID_sumexp, type, c.rows * (c.length + c.gap), 0, count % 3 == 1 && c.length <= most ? 1u : 0, 3,
-                                (enum choice)(count % DRAW_COUNT)};
-        right = rows_job(&c, &job, logarithm, level);
-        if (!right) {
-            tap_note("%llu x %llu, draw %d: %s", (unsigned long long)c.rows, (unsigned long long)c.length, job.draw, reason);
-            break;
+    for (const struct rows_case &c : cases)
+        for (int draw = 0; right && draw < (c.length > most && c.rows < 60 ? DRAW_COUNT : 1); draw++, count++) {
+            const struct job job = {MONOID_sumexp, type, c.rows * (c.length + c.gap), 0, count % 3 == 1 && c.length <= most ? 1u : 0, c.rows < 60 ? 3 : 1,
+                                    (enum choice)(c.length > most ? draw : count % DRAW_COUNT)};
+            right = rows_job(&c, &job, logarithm, level);
+            if (!right)
+                tap_note("%llu x %llu, draw %d: %s", (unsigned long long)c.rows, (unsigned long long)c.length, job.draw, reason);
         }
-        count++;
-    }
     tap_ok(right, "%ssoftmax of rows of %s, level %d, %d arrays", logarithm ? "log-" : "", allfold_type_name(type), (int)level, count);
 }
 
