@@ -373,7 +373,7 @@ static cudaError_t long_rows_start(const struct row_softmax_call *call, uint64_t
     rows.stages = (uint32_t)(((vectors + each - 1) / each + stage - 1) / stage);
     rows.scratch = (uint64_t *)call->space->scratch;
     rows.claims = Row::heavy && each == 1;
-    const uint64_t turns = (work->box.outer + groups - 1) / groups, ids = rows.claims ? 1 : turns;
+    const uint64_t turns = (work->box.outer + groups - 1) / groups, ids = rows.claims || !messages ? 1 : turns;
     code = turns > INT32_MAX ? cudaErrorInvalidValue : (cudaError_t)fold_launch_ids_next(call->space, (uint32_t)ids, stream);
     rows.first_id = call->space->launch_id - (uint32_t)ids + 1;
     cudaLaunchAttribute together_attribute = {};
@@ -395,9 +395,12 @@ template <class Row> static cudaError_t light_rows_start(const struct row_softma
     const uint64_t most = (uint64_t)(full::threads * full::vectors), half_most = (uint64_t)(half::threads * half::vectors), rows = call->work.box.outer;
     const uint64_t room = (uint64_t)full::blocks * (uint64_t)call->space->multiprocessors, least = (vectors + most - 1) / most;
     const bool together = call->capacity.shared_bytes > 0;
-    if (least > 1 || (together && rows <= room / 2))
-        return together && rows * ((vectors + half_most - 1) / half_most) <= room ? long_rows_start<Row, true, true>(call, vectors, stream, launched)
-                                                                                  : long_rows_start<Row, true, false>(call, vectors, stream, launched);
+    if (least > 1 || (together && rows <= room / 2)) {
+        cudaError_t code = cudaSuccess;
+        if (together && rows * ((vectors + half_most - 1) / half_most) <= room)
+            code = long_rows_start<Row, true, true>(call, vectors, stream, launched);
+        return code != cudaSuccess || *launched ? code : long_rows_start<Row, true, false>(call, vectors, stream, launched);
+    }
     return vectors <= half_most ? long_rows_start<Row, false, true>(call, vectors, stream, launched)
                                 : long_rows_start<Row, false, false>(call, vectors, stream, launched);
 }

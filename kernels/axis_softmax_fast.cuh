@@ -125,7 +125,7 @@ template <class Element, bool is_short = sizeof(typename Element::stored) == 2> 
     float high, low;
     __device__ __forceinline__ row_results(double factor, const struct row_sum &whole)
     {
-        const double scale = is_finite((double)whole.max) ? factor * quick_inverse(whole.sum) * power_of_two(-SOFTMAX_UP_F32) : (double)NAN;
+        const double scale = is_finite((double)whole.max) ? factor * quick_inverse(whole.sum) : (double)NAN;
         high = (float)scale;
         low = (float)(scale - (double)high);
     }
@@ -135,7 +135,7 @@ template <class Element, bool is_short = sizeof(typename Element::stored) == 2> 
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const float e = vector_element<float>(kept, i);
-            y[i] = fmaf(e, high, e * low);
+            y[i] = fmaf(e, high, e * low) * (1.0f / (1 << SOFTMAX_UP_F32)); /* last: a factor far below 1 would make high subnormal */
         }
         return vector_of(y);
     }
@@ -229,7 +229,7 @@ static __device__ __forceinline__ void row_sum_raise(struct row_sum *a, float ma
 {
     if (a->max == max)
         return;
-    if (a->count != 0)
+    if (a->count != 0 && a->max != -INFINITY) /* those that equal -inf add nothing */
         a->sum += a->count * exp_of_max((double)a->max, 1.0).high;
     a->sum *= row_factor(a->max, max);
     a->count = 0;
@@ -326,9 +326,11 @@ template <class Element, class Terms, class Results> struct quick_row {
     /* own: of this block. messages: others have more of the row. */
     template <int threads, bool messages> static __device__ __forceinline__ Results results_of_parts(const struct row_sum &own, const struct row_parts &parts)
     {
-        if constexpr (!messages)
+        if constexpr (messages) {
+            const struct row_sum whole = row_sum_of<threads, counts>(own, parts);
+            return Results(row_factor(own.max, whole.max), whole);
+        } else {
             return Results(1.0, own);
-        const struct row_sum whole = row_sum_of<threads, counts>(own, parts);
-        return Results(row_factor(own.max, whole.max), whole);
+        }
     }
 };

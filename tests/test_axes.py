@@ -539,11 +539,11 @@ def planned(random):
     for dtype, fast in itertools.product(FLOATS, (0, 1)):  # rows that are aligned wherever two or three ranks cut them
         for shape in ((5, 288, 1), (2, 12288 + 5 * (dtype == "f32"), 1)):
             yield Case(random, cut="axis", softmax=1, shape=shape, dtype=dtype, to=dtype, fast=fast, gaps=False, memory=DEVICE)
-    late = random.standard_normal((6, 40960)) * 4  # rows whose largest element is late: not at all, by little, far, very far; NaN; after -inf
-    late[1, 30000], late[2, 40959], late[3, 20000:20003], late[4, 39000], late[5, :20000] = 25, 60, 4000, np.nan, -np.inf
-    for dtype in ("f32", "f16", "bf16"):
+    late = random.standard_normal((8, 40960))  # rows whose largest element is late: not at all, by little, far, very far; NaN; after -inf
+    late[1, 30000], late[2, 40959], late[3, 20000:20003], late[4, 39000], late[5, :20000], late[6, 40000], late[7, 40000] = 25, 60, 4000, np.nan, -np.inf, 78, 87
+    for dtype, logarithm in itertools.product(("f32", "f16", "bf16"), (0, 1)):
         array = cli.bf16_bits(late.ravel()) if dtype == "bf16" else late.ravel().astype(stored(dtype))
-        yield Case(random, softmax=1, logarithm=0, cut="outer", shape=(6, 40960, 1), dtype=dtype, to=dtype, fast=1, gaps=False, memory=DEVICE, array=array)
+        yield Case(random, softmax=1, logarithm=logarithm, cut="outer", shape=(8, 40960, 1), dtype=dtype, to=dtype, fast=1, gaps=False, memory=DEVICE, array=array)
     for fold, cut, softmax in (("sum", "axis", 0), ("argmax", "axis", 0), ("stats", "inner", 0), ("sum", "axis", 1), ("sum", "outer", 1)):
         yield Case(random, fold=fold, cut=cut, softmax=softmax, shape=(4, 137, 6), dtype="f32", memory=MIXED)
     large = np.full(24, 1 << 62, np.int64)
