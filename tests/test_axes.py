@@ -259,8 +259,9 @@ def has_exact_mean(case):
 
 def root(x):
     """Of a fraction, as one that is rounded to the same numbers."""
-    if x == 0:
-        return x
+    found = fractions.Fraction(math.isqrt(x.numerator), math.isqrt(x.denominator))
+    if found * found == x:  # it may lie halfway between two numbers
+        return found
     shift = 2 * (200 + x.denominator.bit_length())
     return fractions.Fraction(2 * math.isqrt((x.numerator << shift) // x.denominator) + 1, 2 << shift // 2)
 
