@@ -55,7 +55,7 @@ static __device__ __forceinline__ void load_words(const uint64_t *from, uint64_t
 }
 
 /* Copies 16 bytes from global to shared memory in the background. Copies are committed in groups; copy_wait returns when all
-   groups of this thread but the last `pending` (at most 7) have arrived. Before Ampere, at once. */
+   groups of this thread but the last `pending` (at most 7) have arrived; 0: all copies. Before Ampere, at once. */
 static __device__ __forceinline__ void copy_async(uint4 *shared, const uint4 *global)
 {
 #if defined(__NVCC__) && __CUDA_ARCH__ >= 800
@@ -63,8 +63,10 @@ static __device__ __forceinline__ void copy_async(uint4 *shared, const uint4 *gl
                  :
                  : "r"((unsigned int)__cvta_generic_to_shared(shared)), "l"(global)
                  : "memory");
-#else
+#elif defined(__NVCC__)
     *shared = __ldg(global);
+#else
+    emulation_copy(emulation_at(shared), emulation_at(global));
 #endif
 }
 
@@ -99,6 +101,8 @@ static __device__ __forceinline__ void copy_commit()
 {
 #if defined(__NVCC__) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" : : : "memory");
+#elif !defined(__NVCC__)
+    emulation_copy_commit();
 #endif
 }
 static __device__ __forceinline__ void copy_wait(int pending)
@@ -121,8 +125,10 @@ static __device__ __forceinline__ void copy_wait(int pending)
         asm volatile("cp.async.wait_all;" : : : "memory");
         break;
     }
-#else
+#elif defined(__NVCC__)
     (void)pending;
+#else
+    emulation_copy_wait(pending);
 #endif
 }
 

@@ -78,6 +78,18 @@ void emulation_fence(void);
 static inline void __threadfence() { emulation_fence(); }
 static inline void __threadfence_block() {}
 static inline void __threadfence_system() { emulation_fence(); }
+/* In shuffled order a copy of 16 bytes arrives at once, or not before its thread waits for the group that it is committed in. The sanitizer
+   sees it here. */
+void emulation_copy_later(void *to, const void *from);
+void emulation_copy_commit(void);
+void emulation_copy_wait(int pending); /* for all but the last groups; 0: for all copies */
+static inline void emulation_copy(uint4 *to, const uint4 *from)
+{
+    const volatile uint4 *const both[2] = {to, from};
+    for (const volatile uint4 *at : both)
+        (void)at->x, (void)at->w;
+    emulation_copy_later(to, from);
+}
 
 static inline int emulation_lane()
 {

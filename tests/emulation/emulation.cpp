@@ -93,6 +93,13 @@ constexpr size_t TOUCHED_MOST = 32; /* pages that are filled faster than they ar
 
 enum state { READY, AT_BARRIER, AT_WARP, PAUSED, ENDED };
 
+/* 16 bytes on their way to shared memory. */
+struct copy {
+    void *to;
+    const void *from;
+    unsigned int group;
+};
+
 struct fiber {
     context place;
     const void *stack;
@@ -104,6 +111,8 @@ struct fiber {
     unsigned int mask;
     int source;
     uint64_t value;
+    std::vector<copy> *copies; /* until the end of the program */
+    unsigned int groups;       /* of copies, that are committed */
 };
 
 struct block_state {
@@ -380,6 +389,7 @@ fiber *fibers_allocate()
             return nullptr;
         made[i].stack = stack;
         made[i].stack_bytes = STACK_BYTES;
+        made[i].copies = new std::vector<copy>;
     }
     return made;
 }
@@ -399,6 +409,8 @@ bool block_begin(block_state *b)
     for (unsigned int i = 0; i < threads; i++) {
         fibers[i].index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
         fibers[i].waits = READY;
+        fibers[i].copies->clear();
+        fibers[i].groups = 0;
         context_start(&fibers[i].place, (char *)fibers[i].stack, fiber_main);
     }
     shared_fill();
@@ -531,6 +543,25 @@ void emulation_store(uint64_t *to, uint64_t word)
 }
 
 void emulation_fence(void) { arrive(true); }
+
+void emulation_copy_later(void *to, const void *from)
+{
+    if (random_state == 0 || random_below(2) == 0)
+        memcpy(to, from, 16);
+    else
+        current->copies->push_back({to, from, current->groups});
+}
+void emulation_copy_commit(void) { current->groups++; }
+void emulation_copy_wait(int pending)
+{
+    std::vector<copy> late;
+    for (const copy &c : *current->copies)
+        if (pending == 0 || c.group + (unsigned int)pending < current->groups)
+            memcpy(c.to, c.from, 16);
+        else
+            late.push_back(c);
+    current->copies->swap(late);
+}
 
 uint64_t emulation_warp(unsigned int mask, uint64_t value, int source, emulation_site site)
 {

@@ -49,6 +49,23 @@ template <bool wait_written, bool wait_read> static __global__ void sum_twice(in
     }
 }
 
+/* The same, each thread of its own numbers, which it copies in the background in two groups. pending: groups that it does not wait for. */
+template <int pending> static __global__ void sum_copies(int *sums)
+{
+    __shared__ uint4 room[2][THREADS];
+    static const uint4 numbers[2] = {{100, 200, 300, 400}, {20, 30, 10, 20}};
+    for (int group = 0; group < 2; group++) {
+        copy_async(&room[group][threadIdx.x], &numbers[group]);
+        copy_commit();
+    }
+    copy_wait(pending);
+    const uint4 first = room[0][threadIdx.x], second = room[1][threadIdx.x];
+    const unsigned int sum = first.x + first.y + first.z + first.w + (pending == 1 ? 80 : second.x + second.y + second.z + second.w);
+    if (threadIdx.x == 40)
+        for (int round = 0; round < 2; round++)
+            sums[blockIdx.x * 2 + (unsigned int)round] = (int)(blockIdx.x * 1000 + sum + 1000);
+}
+
 /* In how many orders the sums are right. */
 static int orders_right(void (*kernel)(int *))
 {
@@ -306,6 +323,8 @@ static void test_mistakes(void)
 {
     tap_ok(orders_right(sum_twice<false, true>) < ORDERS / 2, "caught: no barrier between write and read");
     tap_ok(orders_right(sum_twice<true, false>) < ORDERS / 2, "caught: no barrier between read and write");
+    tap_ok(orders_right(sum_copies<0>) == ORDERS && orders_right(sum_copies<1>) == ORDERS, "copies in the background are there when they are waited for");
+    tap_ok(orders_right(sum_copies<2>) < ORDERS / 2, "caught: copies that are not waited for");
     int whole[3] = {0};
     count_whole(whole);
     tap_ok(whole[0] == ORDERS && whole[1] == ORDERS, "messages that arrive word by word are whole when they are taken");
