@@ -37,7 +37,7 @@ axis_constants(const __grid_constant__ struct sumexp_partials partials, struct s
 {
     const uint64_t r = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (r < partials.count)
-        softmax_constants_of(partials.first + r * partials.stride, partials.exact, partials.f32_terms, &constants[r]);
+        softmax_constants_of(partials.first + r * partials.stride, partials.exact, partials.f32_terms, true, &constants[r]);
 }
 
 int axis_constants_launch(const struct axis_work *work, uint64_t count, struct softmax_constants *constants, void *stream)

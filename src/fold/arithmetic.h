@@ -35,9 +35,11 @@
 #ifdef __CUDACC__
 #define FOLD_SIMD
 #define FOLD_PREFETCH(address) (void)0
+#define FOLD_PREFETCH_FAR(address) (void)0
 #else
 #define FOLD_SIMD _Pragma("omp simd")
 #define FOLD_PREFETCH(address) __builtin_prefetch(address)
+#define FOLD_PREFETCH_FAR(address) __builtin_prefetch(address, 0, 2) /* not into the nearest cache */
 #endif
 
 /* The first unrolls a loop, so that a device's compiler keeps the arrays that it indexes in registers. The second keeps the code

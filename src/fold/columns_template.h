@@ -3,7 +3,7 @@
    into the column's partial; it is false if the lane does not hold what it was given. PEEK(lane, x), if it is defined, is given the
    elements of the first rows before any step, and OPEN(lane) follows. RESULT(lane), if it is defined, is what a fold of the lane's
    elements alone gives, as a double, HOLDS(lane) whether the lane holds them. */
-#define FIELD_ARRAY(type, field, start) type field[NAME_FN(lanes_columns) + 16]; /* no power of two, for rows are often one */
+#define FIELD_ARRAY(type, field, start) type field[FOLD_COLUMNS + 16]; /* no power of two, for rows are often one */
 #define FIELD(type, field, start) type field;
 #define FIELD_START(type, field, start) lanes->field[c] = (start);
 #define FIELD_LOAD(type, field, start) lane.field = lanes->field[c];
@@ -12,10 +12,6 @@
 typedef struct {
     LANE(FIELD)
 } NAME_FN(lane);
-enum {
-    NAME_FN(lanes_wide) = sizeof(NAME_FN(lane)) > FOLD_NARROW,
-    NAME_FN(lanes_columns) = NAME_FN(lanes_wide) ? FOLD_COLUMNS / 2 : FOLD_COLUMNS
-};
 typedef struct {
     LANE(FIELD_ARRAY)
 } NAME_FN(lanes);
@@ -47,38 +43,30 @@ static void NAME_FN(lanes_start)(void *restrict state, const struct fold_rows *r
 #endif
 }
 
-/* Asks for the columns [from, to) of rows that come soon, by their numbers from rows->x on: some may lie behind these. */
-static inline void NAME_FN(lanes_prefetch)(const struct fold_rows *rows, struct range ahead, uint32_t from, uint32_t to)
-{
-    const V *const at = ahead.first < rows->count ? (const V *)rows->x + ahead.first * rows->stride
-                                                  : (const V *)rows->next + (ahead.first - rows->count) * rows->stride;
-    for (uint32_t r = 0; r < ahead.count; r++)
-        for (uint32_t c = from; c < to; c += 64 / sizeof(V))
-            FOLD_PREFETCH(at + r * rows->stride + c);
-}
-
-/* One row at a time is one stream of reads. But lanes are then loaded and stored for each: not if they are wide, or so few that a load
-   would wait for the store before. */
+/* Some rows at a time, for which lanes are loaded and stored once. The rows behind them are asked for, as the processor sees no stream in them. */
 static void NAME_FN(lanes_take)(void *restrict state, const struct fold_rows *rows)
 {
     NAME_FN(lanes) *const restrict lanes = state;
     const V *restrict x = rows->x;
     const size_t stride = rows->stride;
-    const uint32_t columns = rows->columns, most = NAME_FN(lanes_wide) || columns <= FOLD_FEW ? FOLD_ROWS : 1;
+    const uint32_t columns = rows->columns;
     for (uint32_t row = 0, taken; row < rows->count; row += taken, x += taken * stride) {
-        taken = rows->count - row < most ? 1 : most;
+        const uint32_t left = rows->count - row, ahead = left < 2 * FOLD_ROWS ? 0 : FOLD_ROWS;
+        taken = left < FOLD_ROWS ? 1 : FOLD_ROWS;
         for (uint32_t start = 0; start < columns; start += FOLD_NEAR) {
             const uint32_t end = columns - start < FOLD_NEAR ? columns : start + FOLD_NEAR;
-            if (rows->next != NULL)
-                NAME_FN(lanes_prefetch)(rows, (struct range){row + (most > 1 ? most : 2), taken}, start, end);
+            for (uint32_t r = 0; r < ahead; r++)
+                for (uint32_t c = start; c < end; c += 64 / sizeof(V))
+                    FOLD_PREFETCH_FAR(x + (FOLD_ROWS + r) * stride + c);
             if (taken == 1)
                 FOR_LANES(start, end, STEP(&lane, x[c]);)
             else
-                FOR_LANES(start, end, STEP(&lane, x[c]); STEP(&lane, x[stride + c]); STEP(&lane, x[2 * stride + c]);
-                          STEP(&lane, x[3 * stride + c]);)
+                FOR_LANES(start, end, STEP(&lane, x[c]); STEP(&lane, x[stride + c]); STEP(&lane, x[2 * stride + c]); STEP(&lane, x[3 * stride + c]);
+                          STEP(&lane, x[4 * stride + c]); STEP(&lane, x[5 * stride + c]); STEP(&lane, x[6 * stride + c]); STEP(&lane, x[7 * stride + c]);)
         }
     }
 }
+_Static_assert(FOLD_ROWS == 8, "the steps above");
 
 static bool NAME_FN(lanes_settle)(const void *state, uint32_t c, void *partial)
 {

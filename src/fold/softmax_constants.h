@@ -87,13 +87,14 @@ struct exp_partial {
     pair sum;
 };
 
-/* All of them, from a partial. f32_terms: terms are not in f64. */
-HOST_DEVICE void softmax_constants_of(const void *partial, bool exact, bool f32_terms, struct softmax_constants *c)
+/* All of them, from a partial, or all but the logarithm. f32_terms: terms are not in f64. */
+HOST_DEVICE void softmax_constants_of(const void *partial, bool exact, bool f32_terms, bool logarithm, struct softmax_constants *c)
 {
     const struct exp_bins *const bins = (const struct exp_bins *)partial;
     const struct exp_partial *const fast = (const struct exp_partial *)partial;
     const double max = exact ? bins->max : fast->max;
     const pair others = exact ? exp_bins_others(bins, f32_terms) : exp_others(max, &fast->sum, f32_terms ? EXP_TERMS_F32 : EXP_TERMS_F64);
     softmax_constants_from(max, &others, c);
-    softmax_constants_log(max, &others, c);
+    if (logarithm)
+        softmax_constants_log(max, &others, c);
 }

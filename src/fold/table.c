@@ -240,5 +240,5 @@ _Static_assert(sizeof(struct exp_partial) == sizeof(sumexp_f32) && sizeof(struct
 
 void softmax_constants_set(enum monoid monoid, const struct partial *partial, struct softmax_constants *c)
 {
-    softmax_constants_of(partial->bytes, monoid_facts[monoid].level == ALLFOLD_LEVEL_EXACT, monoid_facts[monoid].terms != TERMS_F64, c);
+    softmax_constants_of(partial->bytes, monoid_facts[monoid].level == ALLFOLD_LEVEL_EXACT, monoid_facts[monoid].terms != TERMS_F64, true, c);
 }

@@ -387,7 +387,7 @@ static void make_constants(const struct queue *queue, const struct axis_work *wo
     const int threads = count < CONSTANTS_ALONE ? 1 : threads_most(queue);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (uint64_t r = 0; r < count; r++)
-        softmax_constants_set(work->monoid, (const struct partial *)((const char *)work->partials + r * stride), &work->constants[r]);
+        cpu_loops_of(queue)->constants(work->monoid, true, (const struct partial *)((const char *)work->partials + r * stride), &work->constants[r]);
 }
 
 allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
@@ -467,6 +467,7 @@ static bool softmax_whole(struct queue *queue, const struct softmax_axis_work *w
     const enum monoid monoid = softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level);
     const struct axis_work fold = {.monoid = monoid, .type = work->x_type, .x = work->x, .box = work->box};
     const struct folding f = {.queue = queue, .work = &fold, .units = softmax_units(work), .stride = partial_stride(monoid, work->x_type)};
+    const struct cpu_loops *const loops = cpu_loops_of(queue);
     const int threads = threads_of(queue, &f.units);
     if (is_shared(&f.units, threads))
         return false;
@@ -478,7 +479,7 @@ static bool softmax_whole(struct queue *queue, const struct softmax_axis_work *w
         struct cpu_scratch *const scratch = own_scratch(&f);
         fold_unit(&f, &unit, scratch->partials[0].bytes);
         for (uint32_t c = 0; c < unit.columns; c++)
-            softmax_constants_set(monoid, (const struct partial *)(scratch->partials[0].bytes + c * f.stride), &scratch->constants[c]);
+            loops->constants(monoid, work->logarithm, (const struct partial *)(scratch->partials[0].bytes + c * f.stride), &scratch->constants[c]);
         normalise_range(&f, work, &unit, (struct range){0, f.units.box.length}, scratch->constants);
     }
     return true;

@@ -4,6 +4,7 @@
 #include "device/cpu/transpose.h"
 #include "fold/columns.h" /* so that folds.h defines the folds of columns, too */
 #include "fold/folds.h"
+#include "fold/softmax_constants.h"
 
 #ifdef __AVX__
 #include <immintrin.h>
@@ -158,6 +159,11 @@ static void store_piece(const struct softmax_work *piece, const void *from, size
     memcpy(to, from, bytes);
 }
 
+static void constants(enum monoid monoid, bool logarithm, const struct partial *partial, struct softmax_constants *c)
+{
+    softmax_constants_of(partial->bytes, monoid_facts[monoid].level == ALLFOLD_LEVEL_EXACT, monoid_facts[monoid].terms != TERMS_F64, logarithm, c);
+}
+
 /* Softmax goes by smaller pieces: the processor then computes one while it stores the last. */
 enum { SOFTMAX_PIECE = 256 };
 
@@ -291,4 +297,4 @@ static void normalise_columns(const struct softmax_work *work, const struct colu
 #define EXPAND(a, b) JOIN(a, b)
 #define TEXT(x) #x
 #define NAME_OF(x) TEXT(x)
-const struct cpu_loops EXPAND(cpu_loops_, CPU_ISA) = {NAME_OF(CPU_ISA), fold, fold_columns, fold_rows, normalise_columns, normalise};
+const struct cpu_loops EXPAND(cpu_loops_, CPU_ISA) = {NAME_OF(CPU_ISA), fold, fold_columns, fold_rows, constants, normalise_columns, normalise};

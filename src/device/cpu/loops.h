@@ -50,6 +50,8 @@ struct cpu_loops {
     /* Fold columns, or rows of less than 2^32 elements. */
     void (*fold_columns)(const struct side_by_side *fold);
     void (*fold_rows)(const struct side_by_side *fold);
+    /* The constants of softmax's second pass, or of log-softmax's. */
+    void (*constants)(enum monoid monoid, bool logarithm, const struct partial *partial, struct softmax_constants *constants);
     /* The second pass of softmax of each column, from its constants, to columns of y, which has the same type where work says so;
        work has neither x nor y. */
     void (*normalise_columns)(const struct softmax_work *work, const struct columns *x, const struct columns *y,

@@ -3,18 +3,15 @@
 
 /* Folds side by side: columns_template.h. No `take`: there is no such way. */
 struct lanes {
-    uint32_t columns; /* at most */
     void (*start)(void *state, const struct fold_rows *rows);
     void (*take)(void *state, const struct fold_rows *rows);
     bool (*settle)(const void *state, uint32_t c, void *partial);
     void (*close)(void *partial); /* or NULL: propagates carries */
 };
-#define OPEN_LANES(monoid, value)                                                                      \
-    [VALUE_##value] = {monoid##_lanes_columns_##value, monoid##_lanes_start_##value, monoid##_lanes_take_##value, \
-                       monoid##_lanes_settle_##value, NULL},
-#define CLOSED_LANES(monoid, value)                                                                    \
-    [VALUE_##value] = {monoid##_lanes_columns_##value, monoid##_lanes_start_##value, monoid##_lanes_take_##value, \
-                       monoid##_lanes_settle_##value, monoid##_lanes_close_##value},
+#define OPEN_LANES(monoid, value) \
+    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, NULL},
+#define CLOSED_LANES(monoid, value) \
+    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, monoid##_lanes_close_##value},
 static const struct lanes lanes[MONOID_COUNT][VALUE_COUNT] = {
     [MONOID_sum] = {VALUES(OPEN_LANES, sum)},
     [MONOID_min] = {VALUES(OPEN_LANES, min)},
@@ -97,17 +94,20 @@ static void lanes_tried(struct side_fold *fold, uint32_t failed, uint32_t column
     fold->failures += fold->failures < 3;
 }
 
-/* Rows from `row` on, as values, the columns from x->x on. next: a row that comes behind the last. */
-static struct fold_rows rows_at(const struct side_fold *fold, const struct columns *x, uint64_t row, uint32_t count, const void *next)
+/* Rows from `row` on, as values, the columns from x->x on. */
+static struct fold_rows rows_at(const struct side_fold *fold, const struct columns *x, uint64_t row, uint32_t count)
 {
     const size_t bytes = types[x->type].element_bytes;
-    const char *const from = (const char *)x->x + row * x->stride * bytes;
+    const struct matrix from = {(unsigned char *)(uintptr_t)x->x + row * x->stride * bytes, x->stride * bytes};
     unsigned char *const values = fold->f->buffers->values;
     if (fold->conversion.convert == NULL)
-        return (struct fold_rows){from, x->stride, count, x->columns, next};
-    for (uint32_t r = 0; r < count; r++)
-        fold->conversion.convert(values + r * FOLD_COLUMNS * fold->conversion.bytes, from + r * x->stride * bytes, x->columns);
-    return (struct fold_rows){values, FOLD_COLUMNS, count, x->columns, NULL};
+        return (struct fold_rows){from.at, x->stride, count, x->columns};
+    for (uint32_t r = 0; r < count; r++) {
+        if (row + r + FOLD_ROWS < x->length)
+            prefetch_rows(from, r + FOLD_ROWS, 1, x->columns * bytes);
+        fold->conversion.convert(values + r * FOLD_COLUMNS * fold->conversion.bytes, from.at + r * from.stride, x->columns);
+    }
+    return (struct fold_rows){values, FOLD_COLUMNS, count, x->columns};
 }
 
 /* The weights of elements [first, first + n) of column or row c, together: where they lie, or in the buffer. NULL: there are none. */
@@ -151,14 +151,11 @@ static void take_run(const struct side_fold *fold, const struct columns *x, stru
 {
     void *const state = fold->f->buffers->results;
     const uint32_t n = (uint32_t)run.count, some = n < FOLD_ROWS ? n : FOLD_ROWS, step = fold->conversion.convert == NULL ? n : FOLD_ROWS;
-    const size_t bytes = types[x->type].element_bytes;
-    const uint64_t end = run.first + run.count;
-    const char *const next = (const char *)x->x + (end < x->length ? end * x->stride : x->columns) * bytes; /* further rows, or columns */
-    const struct fold_rows first = rows_at(fold, x, run.first, some, NULL);
+    const struct fold_rows first = rows_at(fold, x, run.first, some);
     fold->lanes->start(state, &first);
     for (uint32_t row = 0, count; row < n; row += count) {
         count = n - row < step ? n - row : step;
-        const struct fold_rows rows = rows_at(fold, x, run.first + row, count, next);
+        const struct fold_rows rows = rows_at(fold, x, run.first + row, count);
         fold->lanes->take(state, &rows);
     }
 }
@@ -244,7 +241,7 @@ static void fold_columns(const struct side_by_side *f)
 {
     struct side_fold fold = side_fold_of(f);
     const bool is_direct = fold.direct != NULL && fold.direct->lanes != NULL && f->x.length <= FOLD_LANE_RUN;
-    const uint32_t most = fold.lanes->take != NULL ? fold.lanes->columns : FOLD_COLUMNS;
+    const uint32_t most = fold.conversion.convert != NULL ? FOLD_COLUMNS / 2 : FOLD_COLUMNS; /* values, too, are to fit the nearest cache */
     if (f->finished != NULL)
         memset(f->finished, 0, f->x.columns);
     for (uint32_t c = 0; c < f->x.columns; c += most)
@@ -269,7 +266,7 @@ static void take_rows(const struct side_fold *fold, uint64_t r, uint32_t rows)
         part.x = (const char *)f->x.x + (r * f->x.stride + start) * types[f->x.type].element_bytes;
         part.columns = (uint32_t)u64_min(f->x.length - start, COLUMNS_ACROSS);
         columns_take(&part, &fold->conversion, 0, rows, values);
-        struct fold_rows across = {values, COLUMN_STEP, part.columns < FOLD_ROWS ? part.columns : FOLD_ROWS, rows, NULL};
+        struct fold_rows across = {values, COLUMN_STEP, part.columns < FOLD_ROWS ? part.columns : FOLD_ROWS, rows};
         if (start == 0)
             fold->lanes->start(f->buffers->results, &across);
         across.count = part.columns;
