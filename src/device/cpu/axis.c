@@ -443,10 +443,14 @@ static allfold_status normalise(struct queue *queue, const struct softmax_axis_w
     if (!are_rows(units, work) && open_scratch(queue, error) != ALLFOLD_OK)
         return error->status;
     cut(&f.units, units->rows ? BLOCK : COLUMN_PIECE);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (uint64_t i = 0; i < units->count * units->pieces; i++) {
-        const struct unit unit = unit_at(units, i / units->pieces, work->y_outer_stride);
-        normalise_range(&f, work, &unit, piece_range(units, i % units->pieces), &constants[unit.first]);
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+#pragma omp for schedule(static) nowait
+        for (uint64_t i = 0; i < units->count * units->pieces; i++) {
+            const struct unit unit = unit_at(units, i / units->pieces, work->y_outer_stride);
+            normalise_range(&f, work, &unit, piece_range(units, i % units->pieces), &constants[unit.first]);
+        }
+        cpu_fence_stores();
     }
     return ALLFOLD_OK;
 }
@@ -473,14 +477,18 @@ static bool softmax_whole(struct queue *queue, const struct softmax_axis_work *w
         return false;
     if (open_scratch(queue, error) != ALLFOLD_OK)
         return true;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (uint64_t number = 0; number < f.units.count; number++) {
-        const struct unit unit = unit_at(&f.units, number, work->y_outer_stride);
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
         struct cpu_scratch *const scratch = own_scratch(&f);
-        fold_unit(&f, &unit, scratch->partials[0].bytes);
-        for (uint32_t c = 0; c < unit.columns; c++)
-            loops->constants(monoid, work->logarithm, (const struct partial *)(scratch->partials[0].bytes + c * f.stride), &scratch->constants[c]);
-        normalise_range(&f, work, &unit, (struct range){0, f.units.box.length}, scratch->constants);
+#pragma omp for schedule(static) nowait
+        for (uint64_t number = 0; number < f.units.count; number++) {
+            const struct unit unit = unit_at(&f.units, number, work->y_outer_stride);
+            fold_unit(&f, &unit, scratch->partials[0].bytes);
+            for (uint32_t c = 0; c < unit.columns; c++)
+                loops->constants(monoid, work->logarithm, (const struct partial *)(scratch->partials[0].bytes + c * f.stride), &scratch->constants[c]);
+            normalise_range(&f, work, &unit, (struct range){0, f.units.box.length}, scratch->constants);
+        }
+        cpu_fence_stores();
     }
     return true;
 }

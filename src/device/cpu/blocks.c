@@ -76,13 +76,17 @@ void cpu_normalise_by_all(const struct queue *queue, const struct softmax_work *
 {
     const struct cpu_loops *const loops = cpu_loops_of(queue);
     const uint64_t blocks = (work->n + BLOCK - 1) / BLOCK;
-#pragma omp parallel for schedule(static) num_threads(queue->device->threads) if (blocks > 1 && queue->bytes == 0)
-    for (uint64_t block = 0; block < blocks; block++) {
-        const uint64_t start = block * BLOCK;
-        struct softmax_work step = *work;
-        step.x = (const char *)work->x + start * allfold_type_bytes(work->x_type);
-        step.y = (char *)work->y + start * allfold_type_bytes(work->y_type);
-        step.n = u64_min(work->n - start, BLOCK);
-        loops->normalise(&step, constants);
+#pragma omp parallel num_threads(queue->device->threads) if (blocks > 1 && queue->bytes == 0)
+    {
+#pragma omp for schedule(static) nowait
+        for (uint64_t block = 0; block < blocks; block++) {
+            const uint64_t start = block * BLOCK;
+            struct softmax_work step = *work;
+            step.x = (const char *)work->x + start * allfold_type_bytes(work->x_type);
+            step.y = (char *)work->y + start * allfold_type_bytes(work->y_type);
+            step.n = u64_min(work->n - start, BLOCK);
+            loops->normalise(&step, constants);
+        }
+        cpu_fence_stores();
     }
 }

@@ -4,6 +4,10 @@
 #include "device/cpu/loops.h"
 #include "device/device.h"
 
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
+
 enum {
     BLOCK = 1 << 16,  /* least elements of a block: shorter arrays are one, folded without waking threads */
     BLOCKS_MAX = 4096 /* so partials need little memory, whatever the length */
@@ -27,6 +31,14 @@ struct cpu_queue {
 static inline const struct cpu_loops *cpu_loops_of(const struct queue *queue)
 {
     return ((const struct cpu_device *)queue->device)->loops;
+}
+
+/* What the calling thread has stored past the caches is seen by all that see what it does next. It waits for those stores: once for many rows. */
+static inline void cpu_fence_stores(void)
+{
+#ifdef __SSE__
+    _mm_sfence();
+#endif
 }
 
 /* ---- blocks.c */

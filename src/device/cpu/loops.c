@@ -236,9 +236,6 @@ static void normalise(const struct softmax_work *work, const struct softmax_cons
         else
             normalise_piece_f64(&piece, &c);
     }
-#ifdef __AVX__
-    _mm_sfence();
-#endif
 }
 
 /* ---- columns: folded as they lie, or brought to rows in a buffer */

@@ -56,7 +56,7 @@ struct cpu_loops {
        work has neither x nor y. */
     void (*normalise_columns)(const struct softmax_work *work, const struct columns *x, const struct columns *y,
                               const struct softmax_constants *constants, struct column_buffers *buffers);
-    /* The second pass of softmax. */
+    /* The second pass of softmax. Results may be stored past the caches: cpu_fence_stores follows the last pass of a thread. */
     void (*normalise)(const struct softmax_work *work, const struct softmax_constants *constants);
 };
 
