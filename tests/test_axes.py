@@ -545,6 +545,10 @@ def planned(random):
     for dtype, logarithm in itertools.product(("f32", "f16", "bf16"), (0, 1)):
         array = cli.bf16_bits(late.ravel()) if dtype == "bf16" else late.ravel().astype(stored(dtype))
         yield Case(random, softmax=1, logarithm=logarithm, cut="outer", shape=(8, 40960, 1), dtype=dtype, to=dtype, fast=1, gaps=False, memory=DEVICE, array=array)
+    equal = random.integers(-2, 3, (4, 5000)) * 1.0  # of equal elements the first, also of those that are far apart; zeros of both signs; NaN
+    equal[1, 4000], equal[2, :1500], equal[3] = np.nan, 0, np.concatenate([np.full(3000, -0.0), np.zeros(2000)])
+    for dtype, fold, nan in itertools.product(("f32", "f64"), ("argmin", "argmax"), (0, 1)):
+        yield Case(random, fold=fold, softmax=0, cut="outer", shape=(4, 5000, 1), dtype=dtype, to="none", nan=nan, gaps=False, array=equal.ravel().astype(stored(dtype)))
     for fold, cut, softmax in (("sum", "axis", 0), ("argmax", "axis", 0), ("stats", "inner", 0), ("sum", "axis", 1), ("sum", "outer", 1)):
         yield Case(random, fold=fold, cut=cut, softmax=softmax, shape=(4, 137, 6), dtype="f32", memory=MIXED)
     large = np.full(24, 1 << 62, np.int64)

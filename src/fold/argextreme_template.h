@@ -52,7 +52,28 @@ HOST_DEVICE V NAME_FN(best)(const V *x, uint32_t n, uint64_t *nan_count)
     return best[0];
 }
 
-HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint64_t first)
+/* The place of the first element that equals *value, and that element, for -0.0 and 0.0 are equal. n: there is none. */
+HOST_DEVICE uint32_t NAME_FN(place)(const V *x, uint32_t n, V *value)
+{
+    const V best = *value;
+    uint32_t place = n;
+#ifdef __CUDA_ARCH__ /* backwards, without a break or a place to look at: x stays in registers */
+    for (uint32_t i = n; i-- > 0;) {
+        place = x[i] == best ? i : place;
+        *value = x[i] == best ? x[i] : *value;
+    }
+#else
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t at = x[i] == best ? i : n;
+        place = at < place ? at : place;
+    }
+    if (place < n)
+        *value = x[place];
+#endif
+    return place;
+}
+
+HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * extreme, const V *x, uint32_t n, uint64_t first)
 {
     uint64_t nan_count = 0;
 #if VALUE_FLOAT && VALUE_BITS == 32 && defined(__CUDA_ARCH__)
@@ -64,14 +85,9 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint6
     const V best = NAME_FN(best)(x, n, &nan_count);
 #endif
 
-    /* Backwards, so that the lowest index remains. Without a break the device can keep x in registers. */
     if (BEFORE(best, extreme->value) || extreme->index == ALLFOLD_NO_INDEX) {
-        uint32_t place = n;
-        V value = best; /* -0.0 and 0.0 tie */
-        for (uint32_t i = n; i-- > 0;) {
-            place = x[i] == best ? i : place;
-            value = x[i] == best ? x[i] : value;
-        }
+        V value = best;
+        const uint32_t place = NAME_FN(place)(x, n, &value);
         if (place < n) {
             extreme->value = value;
             extreme->index = first + place;
@@ -82,6 +98,17 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint6
             if (FN(is_nan)(x[i]))
                 extreme->nan_index = first + i;
     extreme->nans += nan_count;
+}
+
+/* On the host in parts, few of which are searched for the place. */
+HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint64_t first)
+{
+#ifdef __CUDA_ARCH__
+    NAME_FN(tile_part)(extreme, x, n, first);
+#else
+    for (uint32_t start = 0, part = 1024; start < n; start += part)
+        NAME_FN(tile_part)(extreme, x + start, n - start < part ? n - start : part, first + start);
+#endif
 }
 #undef RISING
 #undef NAME

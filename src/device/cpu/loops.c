@@ -197,10 +197,12 @@ static void normalise_piece_f32(const struct softmax_work *piece, const struct s
         usual.anchor_f32.base = 0;
         softmax_values_f32(&usual, piece->y_type == ALLFOLD_F32, in, results, n);
     }
-    if (piece->y_type == ALLFOLD_F32)
+    if (piece->y_type == ALLFOLD_F32) {
         store_piece(piece, results, n * sizeof *results);
-    else
-        round_f32_to(piece->y_type, piece->y, results, n);
+    } else {
+        round_f32_to(piece->y_type, values, results, n);
+        store_piece(piece, values, n * types[piece->y_type].element_bytes);
+    }
 }
 
 static void normalise_piece_f64(const struct softmax_work *piece, const struct softmax_constants *c)
@@ -208,18 +210,22 @@ static void normalise_piece_f64(const struct softmax_work *piece, const struct s
     const uint32_t n = (uint32_t)piece->n;
     _Alignas(64) double values[SOFTMAX_PIECE], results[SOFTMAX_PIECE];
     types[piece->x_type].f64(values, piece->x, n);
-    if (piece->logarithm)
+    if (piece->logarithm) {
+        const struct softmax_constants own = *c; /* of which all is loaded before the loop: else it has branches */
+        FOLD_SIMD
         for (uint32_t i = 0; i < n; i++)
-            results[i] = log_softmax_f64(values[i], c);
-    else {
+            results[i] = log_softmax_f64(values[i], &own);
+    } else {
         FOLD_SIMD
         for (uint32_t i = 0; i < n; i++)
             results[i] = softmax_f64(values[i], c);
     }
-    if (piece->y_type == ALLFOLD_F64)
+    if (piece->y_type == ALLFOLD_F64) {
         store_piece(piece, results, n * sizeof *results);
-    else
-        round_f64_to[piece->y_type](piece->y, results, n);
+    } else {
+        round_f64_to[piece->y_type](values, results, n);
+        store_piece(piece, values, n * types[piece->y_type].element_bytes);
+    }
 }
 
 static void normalise(const struct softmax_work *work, const struct softmax_constants *constants)
