@@ -127,6 +127,8 @@ static void transpose(struct matrix to, struct matrix from, uint32_t rows, uint3
     for (uint32_t i = 0; i < (reads ? row : column); i += side) {
         if (reads)
             prefetch_rows(from, i + 4 * side, side, columns * bytes);
+        else
+            prefetch_rows(to, i + 4 * side, side, rows * bytes);
         for (uint32_t j = 0; j < (reads ? column : row); j += side) {
             const uint32_t r = reads ? i : j, c = reads ? j : i;
             unsigned char *const y = to.at + c * to.stride + r * bytes;
