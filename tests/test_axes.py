@@ -560,7 +560,7 @@ def planned(random):
 
 def wide_columns(random):
     """Columns side by side, of more elements than a CPU takes at a time. Some are too spread for the windows of an exact sum, some are
-    zeros of one sign, some have an infinity or grow late. Then more columns than it takes at a time."""
+    zeros of one sign, some have an infinity or grow late. Then more columns than it takes at a time, also for softmax."""
     shape = (1, 517, 37)
     for fold, dtype in (("sum", "f32"), ("sum", "f64"), ("norm2", "f32"), ("norm1", "bf16"), ("max", "f16"), ("sum", "int64")):
         x = random.standard_normal(shape)
@@ -572,8 +572,10 @@ def wide_columns(random):
             array = cli.bf16_bits(x.ravel()) if dtype == "bf16" else (x.ravel() * (1 if dtype in FLOATS else 99)).astype(stored(dtype))
         for fast in (0, 1) if fold == "sum" else (0,):
             yield Case(random, fold=fold, dtype=dtype, softmax=0, shape=shape, gaps=False, to="none", array=array, fast=fast)
-    for dtype in ("f32", "int8"):
-        yield Case(random, fold="sum", dtype=dtype, softmax=0, shape=(1, 9, 1100), to="none", fast=0)
+    for dtype, columns, length in (("f32", 2100, 13), ("f64", 2100, 20), ("f16", 1100, 15), ("int8", 1100, 9)):
+        yield Case(random, fold="sum", dtype=dtype, softmax=0, shape=(1, length, columns), to="none", fast=0)
+    for dtype, logarithm in itertools.product(FLOATS, (0, 1)):
+        yield Case(random, softmax=1, logarithm=logarithm, cut="outer", shape=(1, 525 if logarithm else 37, 700 - 600 * logarithm), dtype=dtype, to=dtype, gaps=False)
 
 
 def lines(random):

@@ -106,8 +106,9 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint6
 #ifdef __CUDA_ARCH__
     NAME_FN(tile_part)(extreme, x, n, first);
 #else
-    for (uint32_t start = 0, part = 1024; start < n; start += part)
-        NAME_FN(tile_part)(extreme, x + start, n - start < part ? n - start : part, first + start);
+    const uint32_t part = 1024;
+    for (uint64_t start = 0; start < n; start += part)
+        NAME_FN(tile_part)(extreme, x + start, n - start < part ? (uint32_t)(n - start) : part, first + start);
 #endif
 }
 #undef RISING

@@ -15,4 +15,5 @@ struct fold_rows {
     const void *x;
     size_t stride;
     uint32_t count, columns;
+    const void *next; /* rows that are needed behind these, as far apart; NULL: all are in a cache */
 };

@@ -27,6 +27,9 @@ _Static_assert(sizeof(NAME_FN(lanes)) <= FOLD_LANES_BYTES, "more room is needed 
         LANE(FIELD_STORE)                          \
     }
 
+#define FOUR_STEPS(x) \
+    STEP(&lane, (x)[c]); STEP(&lane, (x)[stride + c]); STEP(&lane, (x)[2 * stride + c]); STEP(&lane, (x)[3 * stride + c])
+
 /* Begins a run, of which the first rows are given. */
 static void NAME_FN(lanes_start)(void *restrict state, const struct fold_rows *rows)
 {
@@ -51,22 +54,25 @@ static void NAME_FN(lanes_take)(void *restrict state, const struct fold_rows *ro
     const size_t stride = rows->stride;
     const uint32_t columns = rows->columns;
     for (uint32_t row = 0, taken; row < rows->count; row += taken, x += taken * stride) {
-        const uint32_t left = rows->count - row, ahead = left < 2 * FOLD_ROWS ? 0 : FOLD_ROWS;
-        taken = left < FOLD_ROWS ? 1 : FOLD_ROWS;
+        const uint32_t left = rows->count - row;
+        taken = left >= FOLD_ROWS ? FOLD_ROWS : left >= 4 ? 4 : 1;
+        const V *const next = left > taken ? x + taken * stride : rows->next;
+        const uint32_t ahead = rows->next == NULL || taken < FOLD_ROWS ? 0 : left > taken && left - taken < FOLD_ROWS ? left - taken : FOLD_ROWS;
         for (uint32_t start = 0; start < columns; start += FOLD_NEAR) {
             const uint32_t end = columns - start < FOLD_NEAR ? columns : start + FOLD_NEAR;
             for (uint32_t r = 0; r < ahead; r++)
                 for (uint32_t c = start; c < end; c += 64 / sizeof(V))
-                    FOLD_PREFETCH_FAR(x + (FOLD_ROWS + r) * stride + c);
+                    FOLD_PREFETCH_FAR(next + r * stride + c);
             if (taken == 1)
                 FOR_LANES(start, end, STEP(&lane, x[c]);)
+            else if (taken == 4)
+                FOR_LANES(start, end, FOUR_STEPS(x);)
             else
-                FOR_LANES(start, end, STEP(&lane, x[c]); STEP(&lane, x[stride + c]); STEP(&lane, x[2 * stride + c]); STEP(&lane, x[3 * stride + c]);
-                          STEP(&lane, x[4 * stride + c]); STEP(&lane, x[5 * stride + c]); STEP(&lane, x[6 * stride + c]); STEP(&lane, x[7 * stride + c]);)
+                FOR_LANES(start, end, FOUR_STEPS(x); FOUR_STEPS(x + 4 * stride);)
         }
     }
 }
-_Static_assert(FOLD_ROWS == 8, "the steps above");
+_Static_assert(FOLD_ROWS == 8, "two times four steps");
 
 static bool NAME_FN(lanes_settle)(const void *state, uint32_t c, void *partial)
 {
@@ -95,6 +101,7 @@ static void NAME_FN(lanes_results)(const void *restrict state, uint32_t columns,
 #undef FIELD_LOAD
 #undef FIELD_STORE
 #undef FOR_LANES
+#undef FOUR_STEPS
 #undef LANE
 #undef STEP
 #undef SETTLE

@@ -345,7 +345,7 @@ HOST_DEVICE pair exp_others(double m, const pair *sum, enum exp_terms terms)
     return others;
 }
 
-/* What the second pass of softmax needs to know of the first: set once by softmax_constants_set. */
+/* What the second pass of softmax needs to know of the first: softmax_constants.h. */
 struct softmax_constants {
     double max;             /* the largest element; NaN when the result is NaN everywhere */
     double log_sum, log_low; /* log of the sum of exp(x - max), in two parts */

@@ -145,18 +145,22 @@ static void round_f32_to(allfold_type type, void *y, const float *results, uint3
     }
 }
 
-/* Stores a piece past the caches, unless it is read again: lines need not be fetched to be filled. */
+/* Stores a piece, its whole lines past the caches unless it is read again: they need not be fetched to be filled. */
 static void store_piece(const struct softmax_work *piece, const void *from, size_t bytes)
 {
-    void *const to = piece->y;
+    char *const to = piece->y;
+    const char *const x = from;
+    size_t done = 0;
 #ifdef __AVX__
-    if (!piece->read_again && ((uintptr_t)to & 31) == 0 && (bytes & 31) == 0) {
-        for (size_t i = 0; i < bytes; i += 32)
-            _mm256_stream_si256((__m256i *)((char *)to + i), _mm256_load_si256((const __m256i *)((const char *)from + i)));
-        return;
+    const size_t head = (size_t)(-(uintptr_t)to & 63);
+    if (!piece->read_again && bytes >= head + 64) {
+        memcpy(to, x, head);
+        for (done = head; done + 64 <= bytes; done += 64)
+            for (size_t i = done; i < done + 64; i += 32)
+                _mm256_stream_si256((__m256i *)(to + i), _mm256_loadu_si256((const __m256i *)(x + i)));
     }
 #endif
-    memcpy(to, from, bytes);
+    memcpy(to + done, x + done, bytes - done);
 }
 
 static void constants(enum monoid monoid, bool logarithm, const struct partial *partial, struct softmax_constants *c)
@@ -185,6 +189,7 @@ static void normalise_piece_f32(const struct softmax_work *piece, const struct s
 {
     const uint32_t n = (uint32_t)piece->n;
     _Alignas(64) float values[SOFTMAX_PIECE], results[SOFTMAX_PIECE];
+    _Alignas(64) unsigned char rounded[SOFTMAX_PIECE * sizeof(uint16_t)];
     const float *in = piece->x;
     if (piece->x_type != ALLFOLD_F32) {
         types[piece->x_type].values(values, piece->x, n);
@@ -200,31 +205,32 @@ static void normalise_piece_f32(const struct softmax_work *piece, const struct s
     if (piece->y_type == ALLFOLD_F32) {
         store_piece(piece, results, n * sizeof *results);
     } else {
-        round_f32_to(piece->y_type, values, results, n);
-        store_piece(piece, values, n * types[piece->y_type].element_bytes);
+        round_f32_to(piece->y_type, rounded, results, n);
+        store_piece(piece, rounded, n * types[piece->y_type].element_bytes);
     }
 }
 
-static void normalise_piece_f64(const struct softmax_work *piece, const struct softmax_constants *c)
+/* All of the constants is loaded before the loops: else they have branches. */
+static void normalise_piece_f64(const struct softmax_work *piece, struct softmax_constants c)
 {
     const uint32_t n = (uint32_t)piece->n;
     _Alignas(64) double values[SOFTMAX_PIECE], results[SOFTMAX_PIECE];
+    _Alignas(64) unsigned char rounded[SOFTMAX_PIECE * sizeof(float)];
     types[piece->x_type].f64(values, piece->x, n);
     if (piece->logarithm) {
-        const struct softmax_constants own = *c; /* of which all is loaded before the loop: else it has branches */
         FOLD_SIMD
         for (uint32_t i = 0; i < n; i++)
-            results[i] = log_softmax_f64(values[i], &own);
+            results[i] = log_softmax_f64(values[i], &c);
     } else {
         FOLD_SIMD
         for (uint32_t i = 0; i < n; i++)
-            results[i] = softmax_f64(values[i], c);
+            results[i] = softmax_f64(values[i], &c);
     }
     if (piece->y_type == ALLFOLD_F64) {
         store_piece(piece, results, n * sizeof *results);
     } else {
-        round_f64_to[piece->y_type](values, results, n);
-        store_piece(piece, values, n * types[piece->y_type].element_bytes);
+        round_f64_to[piece->y_type](rounded, results, n);
+        store_piece(piece, rounded, n * types[piece->y_type].element_bytes);
     }
 }
 
@@ -240,7 +246,7 @@ static void normalise(const struct softmax_work *work, const struct softmax_cons
         if (f32)
             normalise_piece_f32(&piece, &c);
         else
-            normalise_piece_f64(&piece, &c);
+            normalise_piece_f64(&piece, c);
     }
 }
 
@@ -254,15 +260,16 @@ static void columns_take(const struct columns *x, const struct conversion *conve
     enum { ROWS = 16 };
     _Alignas(64) unsigned char converted[ROWS * COLUMNS_ACROSS * sizeof(uint64_t)];
     if (conversion->convert == NULL) {
-        transpose(to, from, n, x->columns, bytes);
+        transpose(to, from, n, x->columns, bytes, FAR_FROM);
         return;
     }
     for (uint32_t row = 0; row < n; row += ROWS) {
         const uint32_t rows = n - row < ROWS ? n - row : ROWS;
+        prefetch_rows(from, row + ROWS, rows, x->columns * bytes);
         for (uint32_t r = 0; r < rows; r++)
             conversion->convert(converted + r * COLUMNS_ACROSS * value_bytes, from.at + (row + r) * from.stride, x->columns);
         transpose((struct matrix){to.at + row * value_bytes, to.stride}, (struct matrix){converted, COLUMNS_ACROSS * value_bytes}, rows,
-                  x->columns, value_bytes);
+                  x->columns, value_bytes, FAR_NONE);
     }
 }
 
@@ -292,7 +299,7 @@ static void normalise_columns(const struct softmax_work *work, const struct colu
             column.read_again = true;
             normalise(&column, &constants[c]);
         }
-        transpose(to, (struct matrix){results, COLUMN_STEP * y_bytes}, x->columns, n, y_bytes);
+        transpose(to, (struct matrix){results, COLUMN_STEP * y_bytes}, x->columns, n, y_bytes, FAR_TO);
     }
 }
 

@@ -94,20 +94,24 @@ static void lanes_tried(struct side_fold *fold, uint32_t failed, uint32_t column
     fold->failures += fold->failures < 3;
 }
 
-/* Rows from `row` on, as values, the columns from x->x on. */
+/* Rows from `row` on, as values, the columns from x->x on: as they lie, or at most FOLD_ROWS that are converted. */
+enum { VALUES_MOST = FOLD_COLUMNS / 2, VALUES_STEP = VALUES_MOST + 16 /* no power of two */ };
 static struct fold_rows rows_at(const struct side_fold *fold, const struct columns *x, uint64_t row, uint32_t count)
 {
     const size_t bytes = types[x->type].element_bytes;
     const struct matrix from = {(unsigned char *)(uintptr_t)x->x + row * x->stride * bytes, x->stride * bytes};
     unsigned char *const values = fold->f->buffers->values;
-    if (fold->conversion.convert == NULL)
-        return (struct fold_rows){from.at, x->stride, count, x->columns};
+    if (fold->conversion.convert == NULL) {
+        const bool goes_on = row + count < x->length || x->stride == x->columns; /* behind them; else the next columns are needed */
+        return (struct fold_rows){from.at, x->stride, count, x->columns,
+                                  goes_on ? from.at + count * from.stride : (unsigned char *)(uintptr_t)x->x + x->columns * bytes};
+    }
     for (uint32_t r = 0; r < count; r++) {
         if (row + r + FOLD_ROWS < x->length)
             prefetch_rows(from, r + FOLD_ROWS, 1, x->columns * bytes);
-        fold->conversion.convert(values + r * FOLD_COLUMNS * fold->conversion.bytes, from.at + r * from.stride, x->columns);
+        fold->conversion.convert(values + r * VALUES_STEP * fold->conversion.bytes, from.at + r * from.stride, x->columns);
     }
-    return (struct fold_rows){values, FOLD_COLUMNS, count, x->columns};
+    return (struct fold_rows){values, VALUES_STEP, count, x->columns, NULL};
 }
 
 /* The weights of elements [first, first + n) of column or row c, together: where they lie, or in the buffer. NULL: there are none. */
@@ -151,11 +155,12 @@ static void take_run(const struct side_fold *fold, const struct columns *x, stru
 {
     void *const state = fold->f->buffers->results;
     const uint32_t n = (uint32_t)run.count, some = n < FOLD_ROWS ? n : FOLD_ROWS, step = fold->conversion.convert == NULL ? n : FOLD_ROWS;
-    const struct fold_rows first = rows_at(fold, x, run.first, some);
-    fold->lanes->start(state, &first);
+    struct fold_rows rows = rows_at(fold, x, run.first, some);
+    fold->lanes->start(state, &rows);
     for (uint32_t row = 0, count; row < n; row += count) {
         count = n - row < step ? n - row : step;
-        const struct fold_rows rows = rows_at(fold, x, run.first + row, count);
+        if (row > 0 || count != some)
+            rows = rows_at(fold, x, run.first + row, count);
         fold->lanes->take(state, &rows);
     }
 }
@@ -241,7 +246,7 @@ static void fold_columns(const struct side_by_side *f)
 {
     struct side_fold fold = side_fold_of(f);
     const bool is_direct = fold.direct != NULL && fold.direct->lanes != NULL && f->x.length <= FOLD_LANE_RUN;
-    const uint32_t most = fold.conversion.convert != NULL ? FOLD_COLUMNS / 2 : FOLD_COLUMNS; /* values, too, are to fit the nearest cache */
+    const uint32_t most = fold.conversion.convert != NULL ? VALUES_MOST : FOLD_COLUMNS; /* values need room in a cache, too */
     if (f->finished != NULL)
         memset(f->finished, 0, f->x.columns);
     for (uint32_t c = 0; c < f->x.columns; c += most)
@@ -266,7 +271,7 @@ static void take_rows(const struct side_fold *fold, uint64_t r, uint32_t rows)
         part.x = (const char *)f->x.x + (r * f->x.stride + start) * types[f->x.type].element_bytes;
         part.columns = (uint32_t)u64_min(f->x.length - start, COLUMNS_ACROSS);
         columns_take(&part, &fold->conversion, 0, rows, values);
-        struct fold_rows across = {values, COLUMN_STEP, part.columns < FOLD_ROWS ? part.columns : FOLD_ROWS, rows};
+        struct fold_rows across = {values, COLUMN_STEP, part.columns < FOLD_ROWS ? part.columns : FOLD_ROWS, rows, NULL};
         if (start == 0)
             fold->lanes->start(f->buffers->results, &across);
         across.count = part.columns;
