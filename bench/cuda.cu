@@ -339,7 +339,7 @@ static allfold_status cuda_softmax(struct machine *machine, const struct softmax
                                    struct error *error)
 {
     struct cuda_machine *const cuda = cuda_of(machine);
-    const struct softmax_call call = {&cuda->space, cuda->capacity, cuda->launches_overlap, true, *work};
+    const struct softmax_call call = {&cuda->space, cuda->capacity, true, *work};
     const struct work first = {softmax_monoid(work->x_type, work->y_type, false, work->level), work->x_type, work->x, work->n, 0};
     struct softmax_constants constants;
     bool launched = false;
@@ -459,9 +459,7 @@ static allfold_status open_memory(struct cuda_machine *cuda, const struct bench_
         || gpu_check(cudaMemsetAsync(cuda->space.mailbox, 0, sizeof *cuda->space.mailbox, cuda->gpu->stream), what,
                        error)
                != ALLFOLD_OK
-        || gpu_check((cudaError_t)softmax_prepare(gpu_device_of(cuda->gpu)->index, &cuda->capacity, &cuda->launches_overlap),
-                       what, error)
-               != ALLFOLD_OK)
+        || gpu_check((cudaError_t)softmax_prepare(gpu_device_of(cuda->gpu)->index, &cuda->capacity), what, error) != ALLFOLD_OK)
         return error->status;
     return gpu_wait(cuda->gpu, what, error);
 }

@@ -4,9 +4,13 @@
          each thread: loads its vectors; the row's maximum, by the warp and shared memory
          terms of its elements; their sum over the group
          stores the results
-     softmax_long_rows    at level fast: a block, or several that exchange messages, keep a row in registers
-         each thread, for every row: reads its vectors from shared memory, and starts copies of the next rows to the places that become free
-         the maximum of the block; terms; their sum over the block, then over all blocks of the row, brought to one maximum
+     softmax_block_rows   at level fast: a block keeps its row in registers
+         each thread: loads its vectors; the maximum of the block; terms; their sum over the block
+         stores the results
+     softmax_long_rows    at level fast: blocks that are a cluster, or exchange messages, keep a row in registers
+         each thread, for every row: reads its vectors from shared memory; the maximum of the block
+         one thread starts the copy of the next row's part
+         terms; their sum over the block, then over all blocks of the row, brought to one maximum
          stores the results
      softmax_heavy_rows   else a block, or several that exchange messages, keep a row in shared memory
          each thread, for every row: waits for the copies of its elements; the maximum of the block
@@ -113,48 +117,199 @@ softmax_short_rows(const __grid_constant__ struct softmax_axis_work work, uint32
     }
 }
 
-/* Blocks that work on rows, in vectors: `blocks` of them have one row, and share it evenly. */
+/* Blocks that work on rows, in vectors: `blocks` of them, a group, have one row, and share it evenly. */
 struct long_rows {
     const uint4 *x;
     uint4 *y;
     uint64_t x_stride, y_stride, rows;
     uint64_t each, longer; /* vectors of a block in a row; blocks that have one more */
     uint32_t blocks, groups;
-    uint32_t places;   /* stages that a block has room for */
+    uint64_t *scratch; /* row_messages; or the number of rows that are claimed */
+    uint32_t first_id; /* of two launches */
+    bool claims;       /* of heavy rows: a block's rows are those that it claims, so that quick multiprocessors take more; else every groups-th is a group's */
+    uint32_t places;   /* of heavy rows: stages that a block has room for */
     uint32_t stages;   /* of a block's part of a row */
-    uint64_t *scratch; /* two messages for each block, in turns, PART_WORDS each; or the number of rows that are claimed */
-    uint32_t first_id; /* of the messages of each group's first row */
-    bool claims;       /* a block's rows are those that it claims, so that quick multiprocessors take more; else every groups-th is a group's */
 };
+static __device__ __forceinline__ void claims_begin(const struct long_rows &rows)
+{
+    atomicMax((unsigned long long *)rows.scratch, (unsigned long long)rows.first_id << 32); /* it is of an earlier launch, with a smaller id, or of this one */
+}
+static __device__ __forceinline__ uint32_t claim_one(const struct long_rows &rows) { return (uint32_t)atomicAdd((unsigned long long *)rows.scratch, 1ull); }
+
+/* A block's part of each row. */
+struct row_part {
+    uint32_t rank, group, first; /* vector of a row */
+    int32_t count;               /* of vectors */
+    explicit __device__ __forceinline__ row_part(const struct long_rows &rows)
+    {
+        rank = blockIdx.x % rows.blocks, group = blockIdx.x / rows.blocks;
+        first = (uint32_t)(rank * rows.each + (rank < rows.longer ? rank : rows.longer));
+        count = (int32_t)(rows.each + (rank < rows.longer ? 1 : 0));
+    }
+};
+static __device__ __forceinline__ struct row_messages messages_of(const struct long_rows &rows, const struct row_part &part)
+{
+    return {rows.scratch, rows.first_id, part.rank, rows.blocks, 0};
+}
+
+/* A part of a row on its way to shared memory, in the background. Since compute capability 9.0 one thread starts the copy, so that none waits until the
+   memory has taken the addresses of all vectors. */
+template <int vectors> struct part_copy {
+    uint4 *place;
+    uint32_t count;
+#ifdef HAVE_CLUSTERS
+    byte_barrier *arrived;
+#endif
+    /* Behind a barrier behind which no thread reads what was there. */
+    __device__ __forceinline__ void start(const uint4 *from) const
+    {
+#ifdef HAVE_CLUSTERS
+        if (threadIdx.x == 0) {
+            barrier_expect(arrived, count * (uint32_t)sizeof *from);
+            copy_bulk(place, from, count * (uint32_t)sizeof *from, arrived);
+        }
+#else
+#pragma unroll
+        for (uint32_t i = threadIdx.x; i < LONG_THREADS * vectors; i += LONG_THREADS)
+            if (i < count)
+                copy_async(place + i, from + i);
+        copy_commit();
+#endif
+    }
+    __device__ __forceinline__ void wait(uint32_t turn) const
+    {
+#ifdef HAVE_CLUSTERS
+        barrier_wait(arrived, turn);
+#else
+        (void)turn;
+        copy_wait(0);
+#endif
+    }
+};
+
+/* The sum of what a block has in registers, which becomes what is kept of it. then(): behind a barrier. */
+template <class Row, int vectors, class Then> static __device__ __forceinline__ struct row_sum part_sum(uint4 *x, const Then &then)
+{
+    float max = -INFINITY;
+    Row::template take_max<vectors>(&max, x);
+    block_share<LONG_THREADS>(&max, take_larger());
+    then();
+    typename Row::terms terms(max);
+    terms.template take<vectors>(x, x);
+    return terms.sum_by([](auto *value, const auto &take) { block_share<LONG_THREADS>(value, take); });
+}
+/* to: of this thread's first vector; left: vectors from there on. */
+template <int vectors, class Results> static __device__ __forceinline__ void part_store(uint4 *to, int32_t left, const uint4 *kept, const Results &results)
+{
+#pragma unroll
+    for (int i = 0; i < vectors; i++)
+        if (i * LONG_THREADS < left)
+            __stcs(to + i * LONG_THREADS, results.of(kept[i]));
+}
+
+/* A row of a block, in registers. */
+template <class Row, int vectors> static __global__ void __launch_bounds__(LONG_THREADS, long_blocks(vectors))
+softmax_block_rows(const __grid_constant__ struct long_rows rows)
+{
+    const int32_t left = (int32_t)rows.each - (int32_t)threadIdx.x;
+    const uint4 *const from = rows.x + blockIdx.x * rows.x_stride + threadIdx.x;
+    uint4 *const to = rows.y + blockIdx.x * rows.y_stride + threadIdx.x;
+    uint4 x[vectors];
+#pragma unroll
+    for (int i = 0; i < vectors; i++)
+        x[i] = i * LONG_THREADS < left ? load_read_only(from + i * LONG_THREADS) : least_vector<typename Row::element>();
+    const struct row_sum sum = part_sum<Row, vectors>(x, [] {});
+    part_store<vectors>(to, left, x, Row::results_of_block(sum));
+}
+
+/* A row of a group of blocks, in registers while the next one is copied. */
+template <class Row, int vectors, bool cluster> static __global__ void __launch_bounds__(LONG_THREADS, long_blocks(vectors))
+softmax_long_rows(const __grid_constant__ struct long_rows rows)
+{
+    extern __shared__ __align__(16) unsigned char bytes[];
+    const row_part part(rows);
+    const bool claims = cluster && part.rank == 0 && threadIdx.x == 0;
+    const int32_t left = part.count - (int32_t)threadIdx.x;
+    const uint4 *const from = rows.x + part.first, *const place = (const uint4 *)bytes + threadIdx.x;
+    uint4 *const to = rows.y + part.first + threadIdx.x;
+    uint64_t row = part.group, next = row + rows.groups;
+    std::conditional_t<cluster, struct row_cluster, struct row_messages> others;
+    part_copy<vectors> copy;
+    copy.place = (uint4 *)bytes;
+    copy.count = (uint32_t)part.count;
+#ifdef HAVE_CLUSTERS
+    __shared__ byte_barrier arrived;
+    copy.arrived = &arrived;
+    if (threadIdx.x == 0)
+        barrier_begin(&arrived);
+#endif
+    if constexpr (cluster) {
+        __shared__ struct cluster_mail mail;
+        others = {&mail, 0, part.rank, rows.blocks, 0};
+#ifdef HAVE_CLUSTERS
+        if (threadIdx.x < 2)
+            barrier_begin(&mail.arrived[threadIdx.x]);
+        cluster_barrier();
+#endif
+        if (claims)
+            claims_begin(rows);
+    } else {
+        others = messages_of(rows, part);
+        __syncthreads();
+    }
+    copy.start(from + row * rows.x_stride);
+#pragma unroll 1
+    for (; row < rows.rows; others.turn++) {
+        if constexpr (cluster)
+            others.row = claims ? 2 * rows.groups + claim_one(rows) : 0;
+        uint4 x[vectors];
+        copy.wait(others.turn);
+#pragma unroll
+        for (int i = 0; i < vectors; i++)
+            x[i] = i * LONG_THREADS < left ? place[i * LONG_THREADS] : least_vector<typename Row::element>();
+        const struct row_sum sum = part_sum<Row, vectors>(x, [&] {
+            if (next < rows.rows)
+                copy.start(from + next * rows.x_stride);
+        });
+        const typename Row::results results = Row::template results_of_part<LONG_THREADS>(sum, others);
+        uint4 *const here = to + row * rows.y_stride;
+        row = next;
+        if constexpr (cluster)
+            next = others.told_row();
+        else
+            next += rows.groups;
+        part_store<vectors>(here, left, x, results);
+    }
+#ifdef HAVE_CLUSTERS
+    if constexpr (cluster)
+        cluster_barrier(); /* no block leaves while others tell it something */
+#endif
+}
 
 /* A thread of a block that takes its part of one row after the other, stage by stage. A turn is a row of a group. */
 constexpr uint32_t TURNS_KNOWN = 16;
-template <class Row, bool half> struct row_thread {
+template <class Row> struct row_thread {
     typedef typename Row::element Element;
-    static constexpr int threads = long_shape_of(Row::heavy, half).threads, blocks = long_shape_of(Row::heavy, half).blocks;
-    static constexpr int stage = long_shape_of(Row::heavy, half).stage, stage_vectors = threads * stage;
-    static constexpr int vectors = long_shape_of(Row::heavy, half).vectors, places_most = long_shape_of(Row::heavy, half).places;
+    static constexpr int threads = HEAVY_SHAPE.threads, stage = HEAVY_SHAPE.stage, stage_vectors = threads * stage;
     const struct long_rows &rows;
+    const row_part part;
     uint4 *places;   /* shared memory, from this thread's first vector on */
     uint32_t *known; /* shared memory: rows of the next turns, where they are claimed */
-    uint32_t first;  /* vector of a row */
-    int32_t count;   /* of vectors of the part from its first one on */
+    int32_t count;   /* of vectors of the part from this thread's first one on */
     /* The stage that is copied next: of which turn's row, into which place. */
     uint32_t turn, number, place;
     const uint4 *from;
     int32_t left;
 
     __device__ __forceinline__ row_thread(const struct long_rows &rows, unsigned char *bytes, uint32_t *known)
-        : rows(rows), places((uint4 *)bytes + threadIdx.x), known(known), turn(0), place(0)
+        : rows(rows), part(rows), places((uint4 *)bytes + threadIdx.x), known(known), turn(0), place(0)
     {
-        const uint32_t rank = blockIdx.x % rows.blocks;
-        first = (uint32_t)(rank * rows.each + (rank < rows.longer ? rank : rows.longer)) + threadIdx.x;
-        count = (int32_t)(rows.each + (rank < rows.longer ? 1 : 0)) - (int32_t)threadIdx.x;
+        count = part.count - (int32_t)threadIdx.x;
         if (rows.claims) {
             if (threadIdx.x < ahead())
-                known[threadIdx.x] = blockIdx.x / rows.blocks + threadIdx.x * rows.groups;
+                known[threadIdx.x] = part.group + threadIdx.x * rows.groups;
             if (threadIdx.x == 0)
-                atomicMax((unsigned long long *)rows.scratch, (unsigned long long)rows.first_id << 32); /* no word there has this id */
+                claims_begin(rows);
             __syncthreads();
         }
         begin();
@@ -167,12 +322,12 @@ template <class Row, bool half> struct row_thread {
     __device__ __forceinline__ uint32_t ahead() const { return 1 + rows.places / rows.stages; }
     __device__ __forceinline__ uint64_t row(uint32_t of) const
     {
-        return rows.claims ? known[of % TURNS_KNOWN] : blockIdx.x / rows.blocks + (uint64_t)of * rows.groups;
+        return rows.claims ? known[of % TURNS_KNOWN] : part.group + (uint64_t)of * rows.groups;
     }
     /* The first thread of a block claims a row early, and tells it before the barrier behind which it is copied. */
     __device__ __forceinline__ uint32_t claim() const
     {
-        return rows.claims && threadIdx.x == 0 ? ahead() * rows.groups + (uint32_t)atomicAdd((unsigned long long *)rows.scratch, 1ull) : 0;
+        return rows.claims && threadIdx.x == 0 ? ahead() * rows.groups + claim_one(rows) : 0;
     }
     __device__ __forceinline__ void claimed(uint32_t of, uint32_t row) const
     {
@@ -183,7 +338,7 @@ template <class Row, bool half> struct row_thread {
     {
         const uint64_t r = row(turn);
         number = 0;
-        from = rows.x + r * rows.x_stride + first;
+        from = rows.x + r * rows.x_stride + part.first + threadIdx.x;
         left = r < rows.rows ? count : 0;
     }
     /* Starts copies, and moves on. Copies are counted by stages, so there is a group for each. */
@@ -210,68 +365,22 @@ template <class Row, bool half> struct row_thread {
         for (int i = 0; i < stage; i++)
             x[i] = is_left(i, left) ? places[place * stage_vectors + i * threads] : least_vector<Element>();
     }
-    /* A block sends no message before it has those of the turn before: then all have read what it sent two turns before. */
-    __device__ __forceinline__ struct row_parts parts(uint32_t of) const
-    {
-        static_assert(sizeof(struct fold_message) >= PART_WORDS * 2048 / threads * sizeof(uint64_t), "room for those of all blocks");
-        const uint32_t begin = blockIdx.x / rows.blocks * rows.blocks;
-        return {rows.scratch + (uint64_t)(of % 2 * gridDim.x + begin) * PART_WORDS, rows.first_id + of, blockIdx.x - begin, rows.blocks};
-    }
 };
 
-/* A row is in registers while the places are filled with the next ones. */
-template <class Row, bool messages, bool half>
-static __global__ void __launch_bounds__(row_thread<Row, half>::threads, row_thread<Row, half>::blocks)
-softmax_long_rows(const __grid_constant__ struct long_rows rows)
-{
-    typedef row_thread<Row, half> part;
-    constexpr int threads = part::threads, stage = part::stage, vectors = part::vectors;
-    extern __shared__ __align__(16) unsigned char bytes[];
-    part own(rows, bytes, NULL);
-    uint32_t place = 0;
-#pragma unroll 1
-    for (uint32_t turn = 0;; turn++) {
-        const uint64_t r = own.row(turn);
-        if (r >= rows.rows)
-            break;
-        uint4 x[vectors];
-#pragma unroll
-        for (int s = 0; s < vectors / stage; s++) {
-            if (s < (int)rows.stages)
-                copy_wait((int)rows.places - 1);
-            own.read(own.count - s * part::stage_vectors, place, x + s * stage); /* nothing is left of stages beyond the last one */
-            if (s < (int)rows.stages) {
-                own.copy();
-                place = own.after(place);
-            }
-        }
-        float max = -INFINITY;
-        Row::template take_max<vectors>(&max, x);
-        block_share<threads>(&max, take_larger());
-        typename Row::terms terms(max);
-        terms.template take<vectors>(x, x);
-        const struct row_sum sum = terms.sum_by([](auto *value, const auto &take) { block_share<threads>(value, take); });
-        const typename Row::results results = Row::template results_of_parts<threads, messages>(sum, own.parts(turn));
-        uint4 *const to = rows.y + r * rows.y_stride + own.first;
-#pragma unroll
-        for (int i = 0; i < vectors; i++)
-            if (part::is_left(i, own.count))
-                __stcs(to + i * threads, results.of(x[i]));
-    }
-}
-
 /* A row stays in the places, from which it is read three times. */
-template <class Row> static __global__ void __launch_bounds__(row_thread<Row, false>::threads, row_thread<Row, false>::blocks)
+template <class Row> static __global__ void __launch_bounds__(HEAVY_SHAPE.threads, HEAVY_SHAPE.blocks)
 softmax_heavy_rows(const __grid_constant__ struct long_rows rows)
 {
-    typedef row_thread<Row, false> part;
-    constexpr int threads = part::threads, stage = part::stage;
+    typedef row_thread<Row> thread;
+    constexpr int threads = thread::threads, stage = thread::stage;
     extern __shared__ __align__(16) unsigned char bytes[];
     __shared__ uint32_t known[TURNS_KNOWN];
-    part own(rows, bytes, known);
+    thread own(rows, bytes, known);
+    struct row_messages others = messages_of(rows, own.part);
     uint32_t place = 0; /* of the row's first stage */
 #pragma unroll 1
-    for (uint32_t turn = 0;; turn++) {
+    for (;; others.turn++) {
+        const uint32_t turn = others.turn;
         const uint64_t r = own.row(turn);
         if (r >= rows.rows)
             break;
@@ -286,7 +395,7 @@ softmax_heavy_rows(const __grid_constant__ struct long_rows rows)
             own.read(left, at, vectors);
             Row::template take_max<stage>(&max, vectors);
             at = own.after(at);
-            left -= part::stage_vectors;
+            left -= thread::stage_vectors;
         }
         block_share<threads>(&max, take_larger());
         typename Row::terms terms(max);
@@ -298,11 +407,11 @@ softmax_heavy_rows(const __grid_constant__ struct long_rows rows)
             own.read(left, at, vectors);
             terms.template take<stage>(vectors, vectors);
             at = own.after(at);
-            left -= part::stage_vectors;
+            left -= thread::stage_vectors;
         }
         own.claimed(turn, claim);
-        const typename Row::results results = terms.template results_of_blocks<threads>(own.parts(turn));
-        uint4 *to = rows.y + r * rows.y_stride + own.first;
+        const typename Row::results results = terms.template results_of_blocks<threads>(others);
+        uint4 *to = rows.y + r * rows.y_stride + own.part.first + threadIdx.x;
         left = own.count;
 #pragma unroll 1
         for (uint32_t s = 0; s < rows.stages; s++) {
@@ -311,11 +420,11 @@ softmax_heavy_rows(const __grid_constant__ struct long_rows rows)
             own.copy();
 #pragma unroll
             for (int i = 0; i < stage; i++)
-                if (part::is_left(i, left))
+                if (thread::is_left(i, left))
                     __stcs(to + i * threads, results.of(vectors[i]));
             place = own.after(place);
-            to += part::stage_vectors;
-            left -= part::stage_vectors;
+            to += thread::stage_vectors;
+            left -= thread::stage_vectors;
         }
     }
 }
@@ -332,35 +441,59 @@ template <class Row> static cudaError_t short_rows_start(const struct softmax_ax
     return blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, softmax_short_rows<Row>, *work, members_bits, aligned);
 }
 
-/* Rows of a block each; or, with messages, as many rows at a time as possible, and then as many blocks a row as have at least a stage each. */
-template <class Row, bool messages, bool half>
-static cudaError_t long_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
+/* What a kernel of long rows needs. */
+struct blocks_need {
+    int threads;
+    uint64_t most, stage; /* vectors of a row that a block has, at most; at least, where messages are sent */
+    size_t bytes;         /* of shared memory */
+    uint32_t places;
+    int *clusters; /* NULL, or by their sizes, up to CLUSTER_BLOCKS: how many a device has room for; 0: not known yet, which takes the runtime 20 us to find */
+};
+/* Starts a kernel of long rows. Of clusters each row has as few blocks as possible. Else rows of a block each; or, with messages, as many rows at a time as
+   possible, and then as many blocks a row as have at least a stage each. */
+static cudaError_t long_rows_start(const struct row_softmax_call *call, void (*kernel)(struct long_rows), const struct blocks_need *need, cudaStream_t stream,
+                                   bool *launched)
 {
-    typedef row_thread<Row, half> part;
     const struct softmax_axis_work *const work = &call->work;
-    const uint64_t per_vector = Row::element::per_vector, stage = part::stage_vectors;
-    struct long_rows rows = {};
-    void (*kernel)(struct long_rows);
+    const uint64_t per_vector = 16 / allfold_type_bytes(work->x_type), vectors = work->box.length / per_vector;
+    const uint64_t least = (vectors + need->most - 1) / need->most;
+    const void *const any = (const void *)kernel;
+    const bool cluster = need->clusters != NULL, together = call->capacity.shared_bytes > 0;
+    cudaLaunchConfig_t config = launch_config(least, need->threads, stream);
+    cudaLaunchAttribute attribute = {};
     int resident = 0;
-    if constexpr (Row::heavy)
-        kernel = softmax_heavy_rows<Row>;
-    else
-        kernel = softmax_long_rows<Row, messages, half>;
-    rows.places = (uint32_t)u64_min(call->capacity.block_bytes / (stage * sizeof(uint4)), (uint64_t)part::places_most);
-    const size_t bytes = rows.places * stage * sizeof(uint4);
-    if (rows.places == 0)
+    if (need->bytes > call->capacity.block_bytes)
         return cudaSuccess;
-    cudaError_t code = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    config.dynamicSmemBytes = need->bytes;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    cudaError_t code = cudaFuncSetAttribute(any, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)need->bytes);
     if (code == cudaSuccess)
-        code = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
-    if (code == cudaSuccess)
-        code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, (const void *)kernel, part::threads, bytes);
-    const bool together = messages && call->capacity.shared_bytes > 0;
-    const uint64_t blocks = (uint64_t)resident * (uint64_t)call->space->multiprocessors;
-    const uint64_t most = part::vectors > 0 ? (uint64_t)(part::threads * part::vectors) : rows.places * stage, least = (vectors + most - 1) / most;
-    if (code != cudaSuccess || blocks == 0 || least > (together ? blocks : 1))
+        code = cudaFuncSetAttribute(any, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+    if (cluster) {
+        attribute.id = cudaLaunchAttributeClusterDimension;
+        attribute.val.clusterDim.x = (unsigned int)least;
+        attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+        if (code == cudaSuccess)
+            code = cudaFuncSetAttribute(any, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+        resident = __atomic_load_n(&need->clusters[least], __ATOMIC_RELAXED);
+        if (code == cudaSuccess && resident == 0 && cudaOccupancyMaxActiveClusters(&resident, any, &config) != cudaSuccess) {
+            cudaGetLastError(); /* a device that has no clusters of that size */
+            resident = 0;
+        }
+        __atomic_store_n(&need->clusters[least], resident, __ATOMIC_RELAXED); /* on another device it would be a guess, which is right enough */
+    } else {
+        attribute.id = cudaLaunchAttributeCooperative; /* blocks wait for each other */
+        attribute.val.cooperative = 1;
+        if (code == cudaSuccess)
+            code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, any, need->threads, need->bytes);
+    }
+    const uint64_t blocks = (uint64_t)resident * (cluster ? least : (uint64_t)call->space->multiprocessors);
+    if (code != cudaSuccess || blocks == 0 || least > (cluster || together ? blocks : 1))
         return code;
-    const uint64_t groups = u64_min(work->box.outer, blocks / least), each = together ? u64_min(blocks / groups, (vectors + stage - 1) / stage) : 1;
+    const uint64_t groups = u64_min(work->box.outer, blocks / least);
+    const uint64_t each = !cluster && together ? u64_min(blocks / groups, (vectors + need->stage - 1) / need->stage) : least;
+    struct long_rows rows = {};
     rows.x = (const uint4 *)work->x;
     rows.y = (uint4 *)work->y;
     rows.x_stride = work->box.outer_stride / per_vector;
@@ -370,39 +503,67 @@ static cudaError_t long_rows_start(const struct row_softmax_call *call, uint64_t
     rows.longer = vectors % each;
     rows.blocks = (uint32_t)each;
     rows.groups = (uint32_t)groups;
-    rows.stages = (uint32_t)(((vectors + each - 1) / each + stage - 1) / stage);
+    rows.places = need->places;
+    rows.stages = (uint32_t)(((vectors + each - 1) / each + need->stage - 1) / need->stage);
+    rows.claims = each == 1;
     rows.scratch = (uint64_t *)call->space->scratch;
-    rows.claims = Row::heavy && each == 1;
-    const uint64_t turns = (work->box.outer + groups - 1) / groups, ids = rows.claims || !messages ? 1 : turns;
-    code = turns > INT32_MAX ? cudaErrorInvalidValue : (cudaError_t)fold_launch_ids_next(call->space, (uint32_t)ids, stream);
-    rows.first_id = call->space->launch_id - (uint32_t)ids + 1;
-    cudaLaunchAttribute together_attribute = {};
-    together_attribute.id = cudaLaunchAttributeCooperative;
-    together_attribute.val.cooperative = 1;
-    cudaLaunchConfig_t config = launch_config(groups * each, part::threads, stream);
-    config.dynamicSmemBytes = bytes;
-    config.attrs = &together_attribute;
-    config.numAttrs = each > 1; /* blocks wait for each other */
+    code = work->box.outer > INT32_MAX ? cudaErrorInvalidValue : (cudaError_t)fold_launch_ids_next(call->space, 2, stream);
+    rows.first_id = call->space->launch_id - 1;
+    config.gridDim = dim3((unsigned int)(groups * each));
+    config.numAttrs = cluster || each > 1;
     *launched = true;
     return code == cudaSuccess ? cudaLaunchKernelEx(&config, kernel, rows) : code;
 }
 
-/* Rows in registers, of one block each. Of few rows each has as many blocks as a device has room for. */
+template <class Row, int vectors> static cudaError_t block_rows_start(const struct softmax_axis_work *work, cudaStream_t stream, bool *launched)
+{
+    constexpr uint64_t per_vector = Row::element::per_vector;
+    struct long_rows rows = {};
+    rows.x = (const uint4 *)work->x;
+    rows.y = (uint4 *)work->y;
+    rows.x_stride = work->box.outer_stride / per_vector;
+    rows.y_stride = work->y_outer_stride / per_vector;
+    rows.each = work->box.length / per_vector;
+    const cudaLaunchConfig_t config = launch_config(work->box.outer, LONG_THREADS, stream);
+    *launched = true;
+    return work->box.outer > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, softmax_block_rows<Row, vectors>, rows);
+}
+
+/* Rows in registers: of one block; of a cluster; else, and of few rows, of as many blocks that send messages as a device has room for. */
+template <class Row, int vectors, bool cluster>
+static cudaError_t shared_rows_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
+{
+    static int clusters[CLUSTER_BLOCKS + 1];
+    const struct blocks_need need = {LONG_THREADS, LONG_THREADS * vectors, LONG_THREADS * 4, LONG_THREADS * vectors * sizeof(uint4), 1, cluster ? clusters : NULL};
+    return long_rows_start(call, softmax_long_rows<Row, vectors, cluster>, &need, stream, launched);
+}
 template <class Row> static cudaError_t light_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
 {
-    typedef row_thread<Row, false> full;
-    typedef row_thread<Row, true> half;
-    const uint64_t most = (uint64_t)(full::threads * full::vectors), half_most = (uint64_t)(half::threads * half::vectors), rows = call->work.box.outer;
-    const uint64_t room = (uint64_t)full::blocks * (uint64_t)call->space->multiprocessors, least = (vectors + most - 1) / most;
-    const bool together = call->capacity.shared_bytes > 0;
-    if (least > 1 || (together && rows <= room / 2)) {
-        cudaError_t code = cudaSuccess;
-        if (together && rows * ((vectors + half_most - 1) / half_most) <= room)
-            code = long_rows_start<Row, true, true>(call, vectors, stream, launched);
-        return code != cudaSuccess || *launched ? code : long_rows_start<Row, true, false>(call, vectors, stream, launched);
-    }
-    return vectors <= half_most ? long_rows_start<Row, false, true>(call, vectors, stream, launched)
-                                : long_rows_start<Row, false, false>(call, vectors, stream, launched);
+    constexpr uint64_t half = LONG_THREADS * 8, full = LONG_THREADS * 16;
+    const uint64_t rows = call->work.box.outer, room = (uint64_t)long_blocks(16) * (uint64_t)call->space->multiprocessors, least = (vectors + full - 1) / full;
+    const bool together = call->capacity.shared_bytes > 0, few = together && rows * least <= (least == 1 ? room / 2 : room);
+    if (least == 1 && !few)
+        return vectors <= half ? block_rows_start<Row, 8>(&call->work, stream, launched) : block_rows_start<Row, 16>(&call->work, stream, launched);
+    cudaError_t code = cudaSuccess;
+    if (call->capacity.is_hopper && !few && vectors <= half * CLUSTER_BLOCKS)
+        code = shared_rows_start<Row, 8, true>(call, stream, launched);
+    if constexpr (!Row::counts) /* for which there are no registers */
+        if (call->capacity.is_hopper && !few && vectors > half * CLUSTER_BLOCKS && vectors <= full * CLUSTER_BLOCKS)
+            code = shared_rows_start<Row, 16, true>(call, stream, launched);
+    const bool cramped = Row::counts && sizeof(typename Row::element::stored) == 2; /* with 16 vectors registers would be spilled */
+    if (code == cudaSuccess && !*launched && together && (cramped || rows * ((vectors + half - 1) / half) <= room))
+        code = shared_rows_start<Row, 8, false>(call, stream, launched);
+    return code == cudaSuccess && !*launched ? shared_rows_start<Row, 16, false>(call, stream, launched) : code;
+}
+
+/* Rows in shared memory: of one block, or of blocks that send messages. */
+template <class Row> static cudaError_t heavy_rows_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
+{
+    typedef row_thread<Row> thread;
+    constexpr uint64_t stage = thread::stage_vectors;
+    const uint32_t places = (uint32_t)u64_min(call->capacity.block_bytes / (stage * sizeof(uint4)), HEAVY_SHAPE.places);
+    const struct blocks_need need = {thread::threads, places * stage, stage, places * stage * sizeof(uint4), places, NULL};
+    return places == 0 ? cudaSuccess : long_rows_start(call, softmax_heavy_rows<Row>, &need, stream, launched);
 }
 
 template <class Element, bool logarithm, bool exact>
@@ -421,7 +582,7 @@ static cudaError_t rows_start(const struct row_softmax_call *call, cudaStream_t 
         return cudaSuccess;
     typedef row_of<Element, logarithm, exact, false> Row;
     if constexpr (Row::heavy)
-        return long_rows_start<Row, true, false>(call, vectors, stream, launched);
+        return heavy_rows_start<Row>(call, stream, launched);
     else
         return light_rows_start<Row>(call, vectors, stream, launched);
 }

@@ -156,18 +156,23 @@ template <class Fold> static __device__ __forceinline__ void warp_combine(typena
     }
 }
 
-/* How the blocks of a row tell each other their partials. */
+/* How the blocks of a row tell each other their partials: here by messages through global memory. Things are told in turns, of which a block begins one when it
+   has been told all of the one before; so there is room for two turns. */
 constexpr uint32_t PART_WORDS = 32;
-struct row_parts {
-    uint64_t *messages; /* PART_WORDS for each block */
-    uint32_t id, rank, count;
-    template <class Partial> __device__ __forceinline__ void send(const Partial &own) const
+struct row_messages {
+    uint64_t *of_turns; /* PART_WORDS for each block, twice */
+    uint32_t first_id, rank, count, turn;
+    __device__ __forceinline__ uint64_t *message(uint32_t block) const
+    {
+        return of_turns + (uint64_t)(turn % 2 * gridDim.x + blockIdx.x - rank + block) * PART_WORDS;
+    }
+    __device__ __forceinline__ uint32_t id() const { return first_id + turn / 2 % 2; }
+    /* By the first thread. */
+    template <class Partial> __device__ __forceinline__ void tell(const Partial &own) const
     {
         static_assert(message_words<Partial>::count <= PART_WORDS, "room for a partial");
-        message_send(messages + rank * PART_WORDS, own, id);
+        if (threadIdx.x == 0)
+            message_send(message(rank), own, id());
     }
-    template <class Partial> __device__ __forceinline__ Partial receive(uint32_t block) const
-    {
-        return message_receive<Partial>(messages + block * PART_WORDS, id);
-    }
+    template <class Partial> __device__ __forceinline__ Partial told(uint32_t block) const { return message_receive<Partial>(message(block), id()); }
 };

@@ -270,21 +270,73 @@ template <class Element> struct log_results {
     }
 };
 
-/* The sum of a whole row: each thread reads the parts of some blocks. */
-template <int threads, bool counts> static __device__ __forceinline__ struct row_sum row_sum_of(const struct row_sum &own, const struct row_parts &parts)
+/* What a block of a cluster is told by all of them, in its shared memory, in turns as row_messages. */
+struct cluster_mail {
+    __align__(16) struct row_sum parts[2][CLUSTER_BLOCKS];
+    uint64_t rows[2]; /* that the first block has claimed */
+#ifdef HAVE_CLUSTERS
+    byte_barrier arrived[2];
+#endif
+};
+struct row_cluster {
+    struct cluster_mail *mail;
+    uint64_t row; /* of the first block's first thread: it is told, too */
+    uint32_t rank, count, turn;
+    /* All threads call it. Returns when all blocks have told this one. */
+    __device__ __forceinline__ void tell(const struct row_sum &own) const
+    {
+#ifdef HAVE_CLUSTERS
+        byte_barrier *const arrived = &mail->arrived[turn % 2];
+        if (threadIdx.x < 32) {
+            uint64_t words[2];
+            static_assert(sizeof words == sizeof own, "two words");
+            memcpy(words, &own, sizeof words);
+            if (threadIdx.x == 0)
+                barrier_expect(arrived, count * (uint32_t)sizeof own + (uint32_t)sizeof row);
+            if (threadIdx.x < count)
+                peer_store(&mail->parts[turn % 2][rank], words, arrived, threadIdx.x);
+            if (rank == 0) {
+                const uint64_t claimed = __shfl_sync(0xffffffffu, (unsigned long long)row, 0);
+                if (threadIdx.x < count)
+                    peer_store(&mail->rows[turn % 2], claimed, arrived, threadIdx.x);
+            }
+        }
+        barrier_wait(arrived, turn / 2);
+#endif
+    }
+    __device__ __forceinline__ const struct row_sum &told(uint32_t block) const { return mail->parts[turn % 2][block]; }
+    __device__ __forceinline__ uint64_t told_row() const { return mail->rows[turn % 2]; }
+};
+
+/* The sum of a whole row, for all threads. Of messages each thread of the block takes some; of a cluster each warp has all parts. */
+template <int threads, bool counts> static __device__ __forceinline__ struct row_sum row_sum_of(const struct row_sum &own, const struct row_messages &others)
 {
     struct row_sum whole = {-INFINITY, 0, 0.0};
-    if (threadIdx.x == 0)
-        parts.send(own);
+    others.tell(own);
 #pragma unroll 1
-    for (uint32_t block = threadIdx.x; block < parts.count; block += threads)
-        row_sum_add(&whole, parts.receive<struct row_sum>(block));
+    for (uint32_t block = threadIdx.x; block < others.count; block += threads)
+        row_sum_add(&whole, others.told<struct row_sum>(block));
     float max = whole.max;
     block_share<threads>(&max, take_larger());
     row_sum_raise(&whole, max);
     block_share<threads>(&whole.sum, add_sums());
     if (counts)
         block_share<threads>(&whole.count, add_sums());
+    return whole;
+}
+template <int threads, bool counts> static __device__ __forceinline__ struct row_sum row_sum_of(const struct row_sum &own, const struct row_cluster &others)
+{
+    const uint32_t lane = threadIdx.x % 32;
+    others.tell(own);
+    struct row_sum whole = {-INFINITY, 0, 0.0};
+    if (lane < others.count)
+        whole = others.told(lane);
+    float max = whole.max;
+    warp_share(&max, take_larger());
+    row_sum_raise(&whole, max);
+    warp_share(&whole.sum, add_sums());
+    if (counts)
+        warp_share(&whole.count, add_sums());
     return whole;
 }
 
@@ -323,14 +375,11 @@ template <class Element, class Terms, class Results> struct quick_row {
             return Results(1.0, sum_by([members](auto *value, const auto &take) { group_share<threads>(value, members, take); }));
         }
     };
-    /* own: of this block. messages: others have more of the row. */
-    template <int threads, bool messages> static __device__ __forceinline__ Results results_of_parts(const struct row_sum &own, const struct row_parts &parts)
+    /* own: of this block. */
+    static __device__ __forceinline__ Results results_of_block(const struct row_sum &own) { return Results(1.0, own); }
+    template <int threads, class Others> static __device__ __forceinline__ Results results_of_part(const struct row_sum &own, const Others &others)
     {
-        if constexpr (messages) {
-            const struct row_sum whole = row_sum_of<threads, counts>(own, parts);
-            return Results(row_factor(own.max, whole.max), whole);
-        } else {
-            return Results(1.0, own);
-        }
+        const struct row_sum whole = row_sum_of<threads, counts>(own, others);
+        return Results(row_factor(own.max, whole.max), whole);
     }
 };

@@ -253,15 +253,18 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
         /* Members of groups smaller than 8 each compute the constants, and need no barrier. */
         template <int threads> __device__ __forceinline__ results results_of_group(uint32_t members_bits)
         {
-            return results_of<threads, 3>(members_bits, {nullptr, 0, 0, 1});
+            return results_of<threads, 3>(members_bits, [](auto) {});
         }
-        template <int threads> __device__ __forceinline__ results results_of_blocks(const struct row_parts &others)
+        template <int threads> __device__ __forceinline__ results results_of_blocks(const struct row_messages &others)
         {
-            return results_of<threads, power_bits<threads>>(power_bits<threads>, others);
+            return results_of<threads, power_bits<threads>>(power_bits<threads>, [&](auto *terms) {
+                if (others.count > 1 && threadIdx.x < 32)
+                    terms->blocks_share(others);
+            });
         }
-        /* others: of the blocks that share a row; then each has one group. */
-        template <int threads, int least_bits>
-        __device__ __forceinline__ results results_of(uint32_t members_bits, const struct row_parts &others)
+        /* share(this): brings the first thread's partial to that of the whole row, where blocks share it; then each has one group. */
+        template <int threads, int least_bits, class Share>
+        __device__ __forceinline__ results results_of(uint32_t members_bits, const Share &share)
         {
             __shared__ partial_type parts[threads >> (least_bits < 5 ? least_bits : 5)];
             __shared__ results of[threads >> least_bits];
@@ -276,8 +279,7 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
                     partial = parts_sum(parts, threadIdx.x << (members_bits - lanes_bits), 1u << (members_bits - lanes_bits));
             }
             parts_settle(&partial);
-            if (least_bits > 5 && others.count > 1 && threadIdx.x < 32)
-                blocks_share(others);
+            share(this);
             results found;
             if (computes) {
                 struct softmax_constants c;
@@ -300,14 +302,13 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
             return sum;
         }
         /* The first warp gets the partial of the whole row; its first thread has this block's. */
-        __device__ __forceinline__ void blocks_share(const struct row_parts &others)
+        __device__ __forceinline__ void blocks_share(const struct row_messages &others)
         {
-            if (threadIdx.x == 0)
-                others.send(partial);
+            others.tell(partial);
             partial = Fold::identity();
 #pragma unroll 1
             for (uint32_t block = threadIdx.x; block < others.count; block += 32) {
-                const partial_type other = others.receive<partial_type>(block);
+                const partial_type other = others.told<partial_type>(block);
                 Fold::combine(&partial, &other);
             }
             warp_combine<Fold>(&partial);

@@ -82,6 +82,7 @@ struct softmax_capacity {
     size_t shared_bytes; /* of a block; 0: other ranks use the device, too, so no kernel may occupy it */
     size_t cache_bytes;  /* of the second-level cache, all of it */
     size_t block_bytes;  /* of shared memory for a block that waits for no other */
+    bool is_hopper;      /* compute capability 9.0 or later: a kernel may start while the one before it ends, and blocks form clusters */
 };
 
 /* What the host sends to a kernel that waits between the passes. */
@@ -94,14 +95,12 @@ struct softmax_orders {
 struct softmax_call {
     struct fold_space *space; /* as a fold's: it gets the partial, of softmax_monoid, unless single_rank is set */
     struct softmax_capacity capacity; /* softmax_prepare */
-    bool launches_overlap;            /* softmax_prepare */
     bool single_rank; /* the partial of x is the global one: no host between the passes. Not for the logarithm */
     struct softmax_work work;
 };
 
-/* Once for each device, before the first launch: it loads the kernels, which cannot be loaded while one waits for the host.
-   launches_overlap: whether a kernel can start while the one before it ends. */
-int softmax_prepare(int device, struct softmax_capacity *capacity, bool *launches_overlap);
+/* Once for each device, before the first launch: it loads the kernels, which cannot be loaded while one waits for the host. */
+int softmax_prepare(int device, struct softmax_capacity *capacity);
 /* Both passes of x and y of one type: in one launch, whose blocks keep the elements in registers and shared memory (resident); or in
    several launches, made at the same time (chained). Between the passes the device computes the constants itself if single_rank is set;
    otherwise it waits for the host's orders. softmax_outcome tells the end. *launched is false, and nothing has happened, if neither fits:

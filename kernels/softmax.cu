@@ -269,7 +269,7 @@ static cudaError_t small_start(bool launches_overlap, int threads, cudaStream_t 
 
 /* Code compiled for less than compute capability 9.0 has no instruction that waits for the kernel before: such kernels must not start
    early. */
-static cudaError_t chained_prepare(bool *launches_overlap)
+static cudaError_t chained_prepare(struct softmax_capacity *capacity)
 {
     cudaFuncAttributes attributes = {};
     cudaError_t code = cudaFuncGetAttributes(&attributes, softmax_vectors<softmax_in_f32, element<ALLFOLD_F32>, constants_in_memory>);
@@ -278,7 +278,7 @@ static cudaError_t chained_prepare(bool *launches_overlap)
             code = cudaFuncGetAttributes(&attributes, middle);
     if (code == cudaSuccess)
         code = cudaFuncGetAttributes(&attributes, outcome_kernel);
-    *launches_overlap = attributes.ptxVersion >= 90;
+    capacity->is_hopper = attributes.ptxVersion >= 90;
     return code;
 }
 
@@ -299,20 +299,20 @@ int softmax_chained_launch(const struct softmax_call *call, void *stream)
     if (code == cudaSuccess)
         code = (cudaError_t)fold_launch_to(mailbox, &first, space, stream);
     if (code == cudaSuccess)
-        code = small_start(call->launches_overlap, call->single_rank ? 1 : 32, second.stream, middle, (const struct fold_mailbox *)mailbox,
+        code = small_start(call->capacity.is_hopper, call->single_rank ? 1 : 32, second.stream, middle, (const struct fold_mailbox *)mailbox,
                            space->launch_id, between);
     if (code == cudaSuccess)
         code = vectors_start<softmax_in_f32, element<ALLFOLD_F32>>(&second, constants_in_memory{between});
     if (code == cudaSuccess)
-        code = small_start(call->launches_overlap, 1, second.stream, outcome_kernel, (const between_passes *)between,
+        code = small_start(call->capacity.is_hopper, 1, second.stream, outcome_kernel, (const between_passes *)between,
                            (uint64_t *)space->mailbox->outcome.words, space->launch_id);
     return code;
 }
 
-int softmax_prepare(int device, struct softmax_capacity *capacity, bool *launches_overlap)
+int softmax_prepare(int device, struct softmax_capacity *capacity)
 {
     const int code = softmax_resident_prepare(device, capacity);
-    return code != cudaSuccess ? code : chained_prepare(launches_overlap);
+    return code != cudaSuccess ? code : chained_prepare(capacity);
 }
 
 int softmax_launch_whole(const struct softmax_call *call, void *stream, bool *launched)

@@ -214,16 +214,15 @@ constexpr struct {
 /* Blocks of a multiprocessor at one time. At level fast f32 needs fewer registers than 16 bits, whose terms are twice as large as the
    elements; terms in f64 or integers need more. */
 constexpr int row_blocks(bool exact, size_t element_bytes) { return element_bytes == 8 ? 2 : !exact && element_bytes == 4 ? 5 : 4; }
-/* Softmax of longer rows; stage: vectors of a thread that are copied to shared memory together. places: of a block, for a stage each. vectors: of a row, that
-   a thread keeps in registers, while places are for the next ones; 0: rows stay in the places. half: of rows that need half of the registers. heavy: terms
-   are f64 or integers, and need more of them. The blocks of a multiprocessor have 1 KiB each for anything else. */
-struct long_shape {
-    int threads, stage, blocks, places, vectors;
-};
-constexpr struct long_shape long_shape_of(bool heavy, bool half)
-{
-    return heavy ? long_shape{256, 4, 2, 7, 0} : half ? long_shape{256, 4, 3, 4, 8} : long_shape{256, 4, 2, 6, 16};
-}
+/* At level fast a block keeps a longer row in registers, or a part of it, of 8 or 16 vectors of each thread. */
+constexpr int LONG_THREADS = 256;
+constexpr int long_blocks(int vectors) { return vectors <= 8 ? 3 : 2; }
+constexpr uint32_t CLUSTER_BLOCKS = 16; /* of a row, at most */
+/* Else it keeps them in shared memory. stage: vectors of a thread that are copied together. places: of a block, for a stage each. The blocks of a
+   multiprocessor have 1 KiB each for anything else. */
+constexpr struct {
+    int threads, stage, blocks, places;
+} HEAVY_SHAPE = {256, 4, 2, 7};
 
 /* Passes of order statistics: a thread has 16 elements of a tile, 8 of 8 bytes. A table: counters in shared memory leave room for two blocks, mostly. */
 constexpr struct {

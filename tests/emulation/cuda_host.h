@@ -7,7 +7,8 @@ enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
 enum cudaDeviceAttr { cudaDevAttrL2CacheSize = 38, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
 enum cudaFuncAttribute {
     cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
-    cudaFuncAttributePreferredSharedMemoryCarveout = 9
+    cudaFuncAttributePreferredSharedMemoryCarveout = 9,
+    cudaFuncAttributeNonPortableClusterSizeAllowed = 14
 };
 enum {
     cudaSharedmemCarveoutMaxShared = 100,
@@ -44,5 +45,11 @@ static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blo
 {
     const int by_threads = 2048 / threads, by_shared = (int)(EMULATION_SHARED_BYTES / (dynamic + 1024));
     *blocks = by_threads < by_shared ? by_threads : by_shared;
+    return cudaSuccess;
+}
+/* No block is of a cluster here. */
+static inline cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *, const cudaLaunchConfig_t *)
+{
+    *clusters = 0;
     return cudaSuccess;
 }

@@ -178,12 +178,19 @@ enum cudaError_t {
 };
 typedef struct emulation_stream *cudaStream_t;
 /* All blocks of a launch run at one time here. */
-enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2, cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+enum cudaLaunchAttributeID {
+    cudaLaunchAttributeCooperative = 2,
+    cudaLaunchAttributeClusterDimension = 4,
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6
+};
 struct cudaLaunchAttribute {
     cudaLaunchAttributeID id;
     union {
         int cooperative;
         int programmaticStreamSerializationAllowed;
+        struct {
+            unsigned int x, y, z;
+        } clusterDim;
     } val;
 };
 struct cudaLaunchConfig_t {

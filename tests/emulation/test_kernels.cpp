@@ -474,7 +474,7 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
                                alone ? UINT32_MAX : 0};
     const bool exact = level == ALLFOLD_LEVEL_EXACT;
     const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, level);
-    const struct softmax_call call = {&space, room, false, alone, {x.start, to, job->type, job->type, job->n, logarithm, level, false}};
+    const struct softmax_call call = {&space, room, alone, {x.start, to, job->type, job->type, job->n, logarithm, level, false}};
     const struct work first_pass = {monoid, job->type, x.start, job->n, 0, NULL, NULL};
     bool written = !ordered;
     /* the constants of this very partial: from a fold of the same kernel */
@@ -518,7 +518,7 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
 /* Sizes around a vector, a block's least, what registers and shared memory keep, and what is read again. */
 static void test_resident(allfold_type type, bool logarithm, allfold_level level)
 {
-    struct softmax_capacity room = {0, 0, 0};
+    struct softmax_capacity room = {};
     const uint64_t per_vector = 16 / allfold_type_bytes(type), threads = (uint64_t)RESIDENT_SHAPE.threads;
     const uint64_t least = per_vector * threads * (uint64_t)RESIDENT_SHAPE.least;
     const uint64_t registers = (uint64_t)RESIDENT_SHAPE.stage, others = 2 * registers; /* in shared memory */
@@ -530,7 +530,7 @@ static void test_resident(allfold_type type, bool logarithm, allfold_level level
     const char *const label = level == ALLFOLD_LEVEL_EXACT ? ", exact," : "";
     if (!tap_wanted("%ssoftmax of %s%s without the host or with its orders", logarithm ? "log-" : "", allfold_type_name(type), label))
         return;
-    bool early, right = softmax_prepare(0, &room, &early) == 0 && room.shared_bytes > 0 && room.cache_bytes > 0;
+    bool right = softmax_prepare(0, &room) == 0 && room.shared_bytes > 0 && room.cache_bytes > 0;
     room = {others * 16 * threads, 1 << 20, 0};
     for (uint64_t n : sizes)
         for (int way = 0; right && way < (logarithm || type != ALLFOLD_F32 ? 4 : 8); way++) {
@@ -571,6 +571,9 @@ static double row_tolerance(allfold_type type, double y)
     }
 }
 
+/* Rows stay in registers: 64 KiB of shared memory are for the next ones. */
+static bool is_light(allfold_type type, allfold_level level) { return level == ALLFOLD_LEVEL_FAST && type != ALLFOLD_F64; }
+
 static bool rows_job(const struct rows_case *c, const struct job *job, bool logarithm, allfold_level level)
 {
     const uint64_t stride = c->length + c->gap, n = job->n;
@@ -582,7 +585,7 @@ static bool rows_job(const struct rows_case *c, const struct job *job, bool loga
     const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, level);
     struct fold_space space = {job->multiprocessors, calloc(1, fold_scratch_bytes(job->multiprocessors)), NULL, UINT32_MAX - 3};
     struct fold_mailbox mailbox = {};
-    const struct softmax_capacity capacity = {c->whole ? (size_t)1 : 0, 0, 40 << 10};
+    const struct softmax_capacity capacity = {c->whole ? (size_t)1 : 0, 0, is_light(job->type, level) ? (size_t)64 << 10 : (size_t)40 << 10, false};
     space.mailbox = &mailbox;
     memset(y.start, 0x5c, n * bytes);
     memcpy(expected.start, to, n * bytes);
@@ -622,9 +625,8 @@ static bool rows_job(const struct rows_case *c, const struct job *job, bool loga
 static void test_rows(allfold_type type, bool logarithm, allfold_level level)
 {
     const uint64_t each = 16 / allfold_type_bytes(type), most = each * (uint64_t)ROW_SHAPE.threads * (uint64_t)ROW_SHAPE.vectors;
-    const struct long_shape heavy = long_shape_of(true, false), light = long_shape_of(false, false);
-    const uint64_t stage = each * (uint64_t)heavy.threads * (uint64_t)heavy.stage, alone
-        = level == ALLFOLD_LEVEL_FAST && type != ALLFOLD_F64 ? each * (uint64_t)light.threads * (uint64_t)light.vectors : 2 * stage;
+    const uint64_t stage = each * (uint64_t)HEAVY_SHAPE.threads * (uint64_t)HEAVY_SHAPE.stage;
+    const uint64_t alone = is_light(type, level) ? each * (uint64_t)LONG_THREADS * 16 : 2 * stage;
     const struct rows_case cases[] = {
         {3, 1, 0, false, false, true},          {70, each - 1, 0, false, false, true},     {9, 4 * each, 0, false, true, true},
         {65, 5 * each + 1, 2, false, false, true}, {7, 33 * each - 1, 1, false, true, true}, {5, 200 * each, each, false, false, true},

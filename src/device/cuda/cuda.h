@@ -13,7 +13,6 @@ struct cuda_device {
     int index;
     int multiprocessors;
     struct softmax_capacity capacity; /* softmax_prepare */
-    bool launches_overlap;            /* softmax_prepare */
     void *pinned;                     /* host memory, until the device is closed; NULL: none */
 };
 

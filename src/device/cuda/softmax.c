@@ -15,7 +15,7 @@ allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work
     struct cuda_queue *const begins = (struct cuda_queue *)queue;
     const struct work first = first_pass(work);
     const bool on_device = single_rank && !work->logarithm;
-    const struct softmax_call call = {&begins->space, cuda->capacity, cuda->launches_overlap, on_device, *work};
+    const struct softmax_call call = {&begins->space, cuda->capacity, on_device, *work};
     bool launched = false;
     if (cuda_ready(queue, error) != ALLFOLD_OK
         || cuda_check(cuda, (cudaError_t)softmax_launch_whole(&call, begins->stream, &launched), error,
