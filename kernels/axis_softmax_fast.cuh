@@ -302,6 +302,8 @@ struct row_cluster {
             }
         }
         barrier_wait(arrived, turn / 2);
+#else
+        (void)own;
 #endif
     }
     __device__ __forceinline__ const struct row_sum &told(uint32_t block) const { return mail->parts[turn % 2][block]; }
