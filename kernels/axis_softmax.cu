@@ -160,14 +160,21 @@ template <int vectors> struct part_copy {
 #ifdef HAVE_CLUSTERS
     byte_barrier *arrived;
 #endif
+    /* Whether this thread is to start it. */
+    static __device__ __forceinline__ bool starts()
+    {
+#ifdef HAVE_CLUSTERS
+        return threadIdx.x == 0;
+#else
+        return true;
+#endif
+    }
     /* Behind a barrier behind which no thread reads what was there. */
     __device__ __forceinline__ void start(const uint4 *from) const
     {
 #ifdef HAVE_CLUSTERS
-        if (threadIdx.x == 0) {
-            barrier_expect(arrived, count * (uint32_t)sizeof *from);
-            copy_bulk(place, from, count * (uint32_t)sizeof *from, arrived);
-        }
+        barrier_expect(arrived, count * (uint32_t)sizeof *from);
+        copy_bulk(place, from, count * (uint32_t)sizeof *from, arrived);
 #else
 #pragma unroll
         for (uint32_t i = threadIdx.x; i < LONG_THREADS * vectors; i += LONG_THREADS)
@@ -257,7 +264,8 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
         others = messages_of(rows, part);
         __syncthreads();
     }
-    copy.start(from + row * rows.x_stride);
+    if (copy.starts())
+        copy.start(from + row * rows.x_stride);
 #pragma unroll 1
     for (; row < rows.rows; others.turn++) {
         if constexpr (cluster)
@@ -268,8 +276,11 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
         for (int i = 0; i < vectors; i++)
             x[i] = i * LONG_THREADS < left ? place[i * LONG_THREADS] : least_vector<typename Row::element>();
         const struct row_sum sum = part_sum<Row, vectors>(x, [&] {
-            if (next < rows.rows)
-                copy.start(from + next * rows.x_stride);
+            if (copy.starts()) { /* two things to do: of one the compiler makes no branch, and then does it behind the terms */
+                others.expect();
+                if (next < rows.rows)
+                    copy.start(from + next * rows.x_stride);
+            }
         });
         const typename Row::results results = Row::template results_of_part<LONG_THREADS>(sum, others);
         uint4 *const here = to + row * rows.y_stride;
@@ -447,7 +458,7 @@ struct blocks_need {
     uint64_t most, stage; /* vectors of a row that a block has, at most; at least, where messages are sent */
     size_t bytes;         /* of shared memory */
     uint32_t places;
-    int *clusters; /* NULL, or by their sizes, up to CLUSTER_BLOCKS: how many a device has room for; 0: not known yet, which takes the runtime 20 us to find */
+    bool cluster;
 };
 /* Starts a kernel of long rows. Of clusters each row has as few blocks as possible. Else rows of a block each; or, with messages, as many rows at a time as
    possible, and then as many blocks a row as have at least a stage each. */
@@ -458,7 +469,7 @@ static cudaError_t long_rows_start(const struct row_softmax_call *call, void (*k
     const uint64_t per_vector = 16 / allfold_type_bytes(work->x_type), vectors = work->box.length / per_vector;
     const uint64_t least = (vectors + need->most - 1) / need->most;
     const void *const any = (const void *)kernel;
-    const bool cluster = need->clusters != NULL, together = call->capacity.shared_bytes > 0;
+    const bool cluster = need->cluster, together = call->capacity.shared_bytes > 0;
     cudaLaunchConfig_t config = launch_config(least, need->threads, stream);
     cudaLaunchAttribute attribute = {};
     int resident = 0;
@@ -476,12 +487,10 @@ static cudaError_t long_rows_start(const struct row_softmax_call *call, void (*k
         attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
         if (code == cudaSuccess)
             code = cudaFuncSetAttribute(any, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-        resident = __atomic_load_n(&need->clusters[least], __ATOMIC_RELAXED);
-        if (code == cudaSuccess && resident == 0 && cudaOccupancyMaxActiveClusters(&resident, any, &config) != cudaSuccess) {
+        if (code == cudaSuccess && cudaOccupancyMaxActiveClusters(&resident, any, &config) != cudaSuccess) {
             cudaGetLastError(); /* a device that has no clusters of that size */
             resident = 0;
         }
-        __atomic_store_n(&need->clusters[least], resident, __ATOMIC_RELAXED); /* on another device it would be a guess, which is right enough */
     } else {
         attribute.id = cudaLaunchAttributeCooperative; /* blocks wait for each other */
         attribute.val.cooperative = 1;
@@ -533,8 +542,7 @@ template <class Row, int vectors> static cudaError_t block_rows_start(const stru
 template <class Row, int vectors, bool cluster>
 static cudaError_t shared_rows_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
 {
-    static int clusters[CLUSTER_BLOCKS + 1];
-    const struct blocks_need need = {LONG_THREADS, LONG_THREADS * vectors, LONG_THREADS * 4, LONG_THREADS * vectors * sizeof(uint4), 1, cluster ? clusters : NULL};
+    const struct blocks_need need = {LONG_THREADS, LONG_THREADS * vectors, LONG_THREADS * 4, LONG_THREADS * vectors * sizeof(uint4), 1, cluster};
     return long_rows_start(call, softmax_long_rows<Row, vectors, cluster>, &need, stream, launched);
 }
 template <class Row> static cudaError_t light_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
@@ -562,7 +570,7 @@ template <class Row> static cudaError_t heavy_rows_start(const struct row_softma
     typedef row_thread<Row> thread;
     constexpr uint64_t stage = thread::stage_vectors;
     const uint32_t places = (uint32_t)u64_min(call->capacity.block_bytes / (stage * sizeof(uint4)), HEAVY_SHAPE.places);
-    const struct blocks_need need = {thread::threads, places * stage, stage, places * stage * sizeof(uint4), places, NULL};
+    const struct blocks_need need = {thread::threads, places * stage, stage, places * stage * sizeof(uint4), places, false};
     return places == 0 ? cudaSuccess : long_rows_start(call, softmax_heavy_rows<Row>, &need, stream, launched);
 }
 

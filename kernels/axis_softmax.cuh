@@ -167,6 +167,7 @@ struct row_messages {
         return of_turns + (uint64_t)(turn % 2 * gridDim.x + blockIdx.x - rank + block) * PART_WORDS;
     }
     __device__ __forceinline__ uint32_t id() const { return first_id + turn / 2 % 2; }
+    __device__ __forceinline__ void expect() const {}
     /* By the first thread. */
     template <class Partial> __device__ __forceinline__ void tell(const Partial &own) const
     {

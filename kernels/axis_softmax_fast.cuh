@@ -282,6 +282,13 @@ struct row_cluster {
     struct cluster_mail *mail;
     uint64_t row; /* of the first block's first thread: it is told, too */
     uint32_t rank, count, turn;
+    /* One thread calls it, in each turn. */
+    __device__ __forceinline__ void expect() const
+    {
+#ifdef HAVE_CLUSTERS
+        barrier_expect(&mail->arrived[turn % 2], count * (uint32_t)sizeof(struct row_sum) + (uint32_t)sizeof row);
+#endif
+    }
     /* All threads call it. Returns when all blocks have told this one. */
     __device__ __forceinline__ void tell(const struct row_sum &own) const
     {
@@ -291,8 +298,6 @@ struct row_cluster {
             uint64_t words[2];
             static_assert(sizeof words == sizeof own, "two words");
             memcpy(words, &own, sizeof words);
-            if (threadIdx.x == 0)
-                barrier_expect(arrived, count * (uint32_t)sizeof own + (uint32_t)sizeof row);
             if (threadIdx.x < count)
                 peer_store(&mail->parts[turn % 2][rank], words, arrived, threadIdx.x);
             if (rank == 0) {
