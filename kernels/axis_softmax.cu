@@ -276,12 +276,14 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
         for (int i = 0; i < vectors; i++)
             x[i] = i * LONG_THREADS < left ? place[i * LONG_THREADS] : least_vector<typename Row::element>();
         const struct row_sum sum = part_sum<Row, vectors>(x, [&] {
-            if (copy.starts()) { /* two things to do: of one the compiler makes no branch, and then does it behind the terms */
+            if (cluster && copy.starts()) {
                 others.expect();
                 if (next < rows.rows)
                     copy.start(from + next * rows.x_stride);
             }
         });
+        if (!cluster && copy.starts() && next < rows.rows) /* later, as messages would wait behind it */
+            copy.start(from + next * rows.x_stride);
         const typename Row::results results = Row::template results_of_part<LONG_THREADS>(sum, others);
         uint4 *const here = to + row * rows.y_stride;
         row = next;

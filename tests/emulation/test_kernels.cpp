@@ -531,7 +531,7 @@ static void test_resident(allfold_type type, bool logarithm, allfold_level level
     if (!tap_wanted("%ssoftmax of %s%s without the host or with its orders", logarithm ? "log-" : "", allfold_type_name(type), label))
         return;
     bool right = softmax_prepare(0, &room) == 0 && room.shared_bytes > 0 && room.cache_bytes > 0;
-    room = {others * 16 * threads, 1 << 20, 0};
+    room = {others * 16 * threads, 1 << 20, 0, false};
     for (uint64_t n : sizes)
         for (int way = 0; right && way < (logarithm || type != ALLFOLD_F32 ? 4 : 8); way++) {
             /* way: by itself, with orders, in place, without orders; and the same chained, which only f32 is */
