@@ -454,6 +454,17 @@ template <class Row> static cudaError_t short_rows_start(const struct softmax_ax
     return blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, softmax_short_rows<Row>, *work, members_bits, aligned);
 }
 
+static struct long_rows long_rows_of(const struct softmax_axis_work *work, uint64_t per_vector)
+{
+    struct long_rows rows = {};
+    rows.x = (const uint4 *)work->x;
+    rows.y = (uint4 *)work->y;
+    rows.x_stride = work->box.outer_stride / per_vector;
+    rows.y_stride = work->y_outer_stride / per_vector;
+    rows.rows = work->box.outer;
+    return rows;
+}
+
 /* What a kernel of long rows needs. */
 struct blocks_need {
     int threads;
@@ -504,12 +515,7 @@ static cudaError_t long_rows_start(const struct row_softmax_call *call, void (*k
         return code;
     const uint64_t groups = u64_min(work->box.outer, blocks / least);
     const uint64_t each = !cluster && together ? u64_min(blocks / groups, (vectors + need->stage - 1) / need->stage) : least;
-    struct long_rows rows = {};
-    rows.x = (const uint4 *)work->x;
-    rows.y = (uint4 *)work->y;
-    rows.x_stride = work->box.outer_stride / per_vector;
-    rows.y_stride = work->y_outer_stride / per_vector;
-    rows.rows = work->box.outer;
+    struct long_rows rows = long_rows_of(work, per_vector);
     rows.each = vectors / each;
     rows.longer = vectors % each;
     rows.blocks = (uint32_t)each;
@@ -528,13 +534,8 @@ static cudaError_t long_rows_start(const struct row_softmax_call *call, void (*k
 
 template <class Row, int vectors> static cudaError_t block_rows_start(const struct softmax_axis_work *work, cudaStream_t stream, bool *launched)
 {
-    constexpr uint64_t per_vector = Row::element::per_vector;
-    struct long_rows rows = {};
-    rows.x = (const uint4 *)work->x;
-    rows.y = (uint4 *)work->y;
-    rows.x_stride = work->box.outer_stride / per_vector;
-    rows.y_stride = work->y_outer_stride / per_vector;
-    rows.each = work->box.length / per_vector;
+    struct long_rows rows = long_rows_of(work, Row::element::per_vector);
+    rows.each = work->box.length / Row::element::per_vector;
     const cudaLaunchConfig_t config = launch_config(work->box.outer, LONG_THREADS, stream);
     *launched = true;
     return work->box.outer > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, softmax_block_rows<Row, vectors>, rows);

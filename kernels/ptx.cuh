@@ -132,76 +132,6 @@ static __device__ __forceinline__ void copy_wait(int pending)
 #endif
 }
 
-/* Since compute capability 9.0, of blocks that are a cluster, or of one block: barriers in shared memory that count the bytes which arrive there in the
-   background. A phase begins with none and ends when as many have arrived as one thread said that it expects. */
-#if defined(__NVCC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-#define HAVE_CLUSTERS 1
-typedef uint64_t byte_barrier;
-static __device__ __forceinline__ uint32_t shared_u32(const void *shared) { return (uint32_t)__cvta_generic_to_shared(shared); }
-/* Others see it after cluster_barrier. */
-static __device__ __forceinline__ void barrier_begin(byte_barrier *barrier)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" : : "r"(shared_u32(barrier)) : "memory");
-}
-static __device__ __forceinline__ void barrier_expect(byte_barrier *barrier, uint32_t bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(shared_u32(barrier)), "r"(bytes) : "memory");
-}
-/* Until a phase has ended; phases are counted from 0. It is the current one or the one before it. */
-static __device__ __forceinline__ void barrier_wait(byte_barrier *barrier, uint32_t phase)
-{
-    uint32_t ended;
-    do
-        asm volatile("{\n\t.reg .pred ended;\n\t"
-                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 ended, [%1], %2;\n\t"
-                     "selp.u32 %0, 1, 0, ended;\n\t}"
-                     : "=r"(ended)
-                     : "r"(shared_u32(barrier)), "r"(phase & 1)
-                     : "memory");
-    while (!ended);
-}
-/* Copies bytes, a multiple of 16, from global memory, where they are read once. One thread calls it. */
-static __device__ __forceinline__ void copy_bulk(void *shared, const void *global, uint32_t bytes, byte_barrier *barrier)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
-                 :
-                 : "r"(shared_u32(shared)), "l"(global), "r"(bytes), "r"(shared_u32(barrier)), "l"(cache_policy(CACHE_DROP))
-                 : "memory");
-}
-static __device__ __forceinline__ uint32_t cluster_rank()
-{
-    uint32_t rank;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-}
-/* All threads of all blocks of the cluster call it. */
-static __device__ __forceinline__ void cluster_barrier()
-{
-    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" : : : "memory");
-}
-static __device__ __forceinline__ uint32_t shared_of_peer(const void *shared, uint32_t rank)
-{
-    uint32_t there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_u32(shared)), "r"(rank));
-    return there;
-}
-/* Sends 16 bytes, or 8, to the variable of the same name in the shared memory of a block of the cluster, and tells the barrier there. */
-static __device__ __forceinline__ void peer_store(void *shared, const uint64_t words[2], byte_barrier *barrier, uint32_t rank)
-{
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];"
-                 :
-                 : "r"(shared_of_peer(shared, rank)), "l"(words[0]), "l"(words[1]), "r"(shared_of_peer(barrier, rank))
-                 : "memory");
-}
-static __device__ __forceinline__ void peer_store(void *shared, uint64_t word, byte_barrier *barrier, uint32_t rank)
-{
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];"
-                 :
-                 : "r"(shared_of_peer(shared, rank)), "l"(word), "r"(shared_of_peer(barrier, rank))
-                 : "memory");
-}
-#endif
-
 /* In a kernel that may start while the one before it in the stream ends (programmatic dependent launch, since compute capability
    9.0): waits until that kernel has ended and all that it wrote is visible. */
 static __device__ __forceinline__ void wait_for_last_kernel()
@@ -310,4 +240,67 @@ static inline shared_address address_of(const void *shared) { return (char *)(ui
 template <class T> static inline void store_shared(shared_address to, T x) { *emulation_at((T *)(void *)to) = x; }
 static inline void add_shared(shared_address to, uint32_t x) { atomicAdd((uint32_t *)(void *)to, x); }
 static inline uint32_t fetch_add_shared(shared_address to, uint32_t x) { return atomicAdd((uint32_t *)(void *)to, x); }
+#endif
+
+/* Since compute capability 9.0, of blocks that are a cluster, or of one block: barriers in shared memory that count the bytes which arrive there in the
+   background. A phase begins with none and ends when as many have arrived as one thread said that it expects. */
+#if defined(__NVCC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define HAVE_CLUSTERS 1
+typedef uint64_t byte_barrier;
+/* Others see it after cluster_barrier. */
+static __device__ __forceinline__ void barrier_begin(byte_barrier *barrier)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" : : "r"(address_of(barrier)) : "memory");
+}
+static __device__ __forceinline__ void barrier_expect(byte_barrier *barrier, uint32_t bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(address_of(barrier)), "r"(bytes) : "memory");
+}
+/* Until a phase has ended; phases are counted from 0. It is the current one or the one before it. */
+static __device__ __forceinline__ void barrier_wait(byte_barrier *barrier, uint32_t phase)
+{
+    uint32_t ended;
+    do
+        asm volatile("{\n\t.reg .pred ended;\n\t"
+                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 ended, [%1], %2;\n\t"
+                     "selp.u32 %0, 1, 0, ended;\n\t}"
+                     : "=r"(ended)
+                     : "r"(address_of(barrier)), "r"(phase & 1)
+                     : "memory");
+    while (!ended);
+}
+/* Copies bytes, a multiple of 16, from global memory, where they are read once. One thread calls it. */
+static __device__ __forceinline__ void copy_bulk(void *shared, const void *global, uint32_t bytes, byte_barrier *barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
+                 :
+                 : "r"(address_of(shared)), "l"(global), "r"(bytes), "r"(address_of(barrier)), "l"(cache_policy(CACHE_DROP))
+                 : "memory");
+}
+/* All threads of all blocks of the cluster call it. */
+static __device__ __forceinline__ void cluster_barrier()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" : : : "memory");
+}
+static __device__ __forceinline__ shared_address shared_of_peer(const void *shared, uint32_t rank)
+{
+    shared_address there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address_of(shared)), "r"(rank));
+    return there;
+}
+/* Sends 16 bytes, or 8, to the variable of the same name in the shared memory of a block of the cluster, and tells the barrier there. */
+static __device__ __forceinline__ void peer_store(void *shared, const uint64_t words[2], byte_barrier *barrier, uint32_t rank)
+{
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];"
+                 :
+                 : "r"(shared_of_peer(shared, rank)), "l"(words[0]), "l"(words[1]), "r"(shared_of_peer(barrier, rank))
+                 : "memory");
+}
+static __device__ __forceinline__ void peer_store(void *shared, uint64_t word, byte_barrier *barrier, uint32_t rank)
+{
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];"
+                 :
+                 : "r"(shared_of_peer(shared, rank)), "l"(word), "r"(shared_of_peer(barrier, rank))
+                 : "memory");
+}
 #endif
