@@ -13,6 +13,8 @@ python_package = \
 	python/allfold/_log_probs.py \
 	python/allfold/_mpi.py \
 	python/allfold/_order.py \
+	python/allfold/_torch.py \
+	python/allfold/_types.py \
 	python/allfold/begin.py \
 	python/allfold/foreach.py \
 	python/allfold/py.typed

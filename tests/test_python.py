@@ -37,7 +37,7 @@ def check_header():
     """A C program that was compiled with the header knows the offsets of fields and the numbers of names that ctypes was told."""
     import allfold
     from allfold import _errors, _library
-    from allfold._arrays import FOLDS, TYPES
+    from allfold._types import FOLDS, TYPES
 
     lacking = [name for name in FOLDS if name not in {*allfold.__all__} & {*allfold.begin.__all__} and not name.startswith("norm")]
     tap.ok(not lacking, "every fold has a function, in begin, too", lacking)

@@ -8,16 +8,10 @@ from typing import Any, NamedTuple, Optional, Tuple
 
 import numpy
 
-from . import _dlpack, _files, _library
+from . import _dlpack, _files, _library, _torch
 from ._errors import ArgumentError, IntegerOverflowError, UnsupportedError
-from ._mpi import lib
+from ._types import BYTES_OF, TYPE_OF, type_of_name
 
-TYPES, FOLDS = _library.tables(lib)  # element types and folds by the library's names
-_SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
-FLOATS = tuple(_SHORT)
-TYPE_OF = {long: TYPES[short] for long, short in _SHORT.items()}  # by NumPy's names
-TYPE_OF.update((name, number) for name, number in TYPES.items() if name not in _SHORT.values())
-NAME_OF = {number: name for name, number in TYPE_OF.items()}
 _TYPE_OF_DTYPE = {numpy.dtype(name): number for name, number in TYPE_OF.items() if name != "bfloat16"}
 _ndarray = numpy.ndarray
 
@@ -41,6 +35,9 @@ def elements(x: Any, ordered: bool) -> Tuple[int, int, int, Optional[int], Any]:
         if number is not None and flags.aligned and (flags.c_contiguous or (flags.f_contiguous and not ordered)):
             return x.ctypes.data, x.size, number, None, x
         return _of_numpy(x)
+    plain = _torch.elements(x)
+    if plain is not None:
+        return plain
     if isinstance(x, _files.Array):
         return x.handle(), 0, _library.SOURCE, None, x
     found = _described(x)
@@ -54,6 +51,9 @@ def type_of(x: Any, number: int) -> int:
 
 def elements_apart(x: Any) -> Tuple[Elements, Optional[Tuple[int, ...]]]:
     """The same in C order, and None; or elements that lie apart, or in another order, and the strides of the dimensions."""
+    plain = _torch.elements(x)
+    if plain is not None:
+        return Elements._make(plain), None
     if type(x) is _ndarray and not x.flags.c_contiguous:
         number, size = _TYPE_OF_DTYPE.get(x.dtype), x.itemsize
         if number is not None and x.flags.aligned and all(stride % size == 0 for stride in x.strides):
@@ -77,27 +77,7 @@ def _described(x: Any) -> Optional[Tuple[_dlpack.View, Optional[int]]]:
 
 def _view(x: Any) -> Tuple[_dlpack.View, Optional[int]]:
     """Of an array that has __dlpack__, and the stream in which its elements are ready."""
-    if not _is_torch(x):
-        return _dlpack.view(x), None
-    torch = sys.modules["torch"]
-    stream = torch.cuda.current_stream(x.device).cuda_stream or LEGACY_STREAM if x.is_cuda else None
-    return _torch_view(torch, x), stream
-
-
-def _torch_view(torch: Any, x: Any) -> _dlpack.View:
-    """A plain tensor says itself what it is, in a tenth of the time of an export. PyTorch exports tensors of its current device only, the memory
-    of a tensor whose elements are the negatives of what is there, and before 2.1 no bool."""
-    if x.is_neg():
-        raise ArgumentError("a tensor with PyTorch's negative bit, which DLPack does not carry: expected one without. x.resolve_neg() makes one")
-    if type(x) is torch.Tensor and x.layout is torch.strided and x.device.type in ("cpu", "cuda") and not (x.requires_grad or x.is_conj()):
-        return _dlpack.View(x.data_ptr(), str(x.dtype).replace("torch.", ""), tuple(x.shape), x.stride(), x.is_cuda, None, x)
-    with torch.cuda.device_of(x):
-        return _dlpack.view(x.view(torch.uint8))._replace(name="bool") if x.dtype == torch.bool else _dlpack.view(x)
-
-
-def _is_torch(x: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(x, torch.Tensor)
+    return _torch.view(x) if _torch.is_tensor(x) else (_dlpack.view(x), None)
 
 
 def _is_cupy(x: Any) -> bool:
@@ -108,13 +88,6 @@ def _is_cupy(x: Any) -> bool:
 def _is_jax(x: Any) -> bool:
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(x, jax.Array)
-
-
-def type_of_name(name: str) -> int:
-    try:
-        return TYPE_OF[name]
-    except KeyError:
-        raise ArgumentError(f"element type {name}: expected one of {', '.join(TYPE_OF)}") from None
 
 
 def _of_numpy(x: Any) -> Elements:
@@ -158,7 +131,7 @@ def _of_view(view: _dlpack.View, stream: Optional[int], ordered: bool) -> Elemen
         raise ArgumentError(f"an array in device memory with gaps or out of order (shape {view.shape}, strides {view.strides}): "
                             "expected a contiguous one, as .contiguous() of PyTorch and ascontiguousarray() of CuPy make; or for a fold keepdims=True, "
                             "which takes it by its strides")
-    packed = _packed(view, lib.allfold_type_bytes(number))
+    packed = _packed(view, BYTES_OF[number])
     return Elements(packed.ctypes.data, packed.size, number, None, packed)
 
 
@@ -207,7 +180,10 @@ def common_stream(first: Optional[int], second: Optional[int]) -> Optional[int]:
 
 def writable(out: Any, x: Any) -> Elements:
     """out as the library takes it: of the shape of x, in C order, without gaps, of a floating-point type."""
-    if isinstance(out, _ndarray):
+    plain = _torch.elements(out)
+    if plain is not None:
+        found, shape = Elements._make(plain), tuple(out.shape)
+    elif isinstance(out, _ndarray):
         flags = out.flags
         if not (flags.c_contiguous and flags.aligned and flags.writeable and out.dtype.isnative) or \
                 isinstance(out, numpy.ma.MaskedArray):
@@ -224,18 +200,18 @@ def writable(out: Any, x: Any) -> Elements:
             raise ArgumentError(f"out: expected an array, found {type(out).__name__}")
         if view.writable is False or not is_dense(view.shape, view.strides, True):
             raise ArgumentError("out: expected a writable array in C order without gaps")
-        if view.writable is None and not _is_torch(out) and not _is_cupy(out):
+        if view.writable is None and not _torch.is_tensor(out) and not _is_cupy(out):
             raise ArgumentError(f"out: found an array ({type(out).__name__}) that does not say whether it can be written: expected one of "
                                 "NumPy, PyTorch or CuPy, or one with DLPack 1.0")
         found, shape = _of_view(view, own, True), view.shape
-    if shape != tuple(numpy.shape(x)):
+    if out is not x and shape != tuple(numpy.shape(x)):
         raise ArgumentError(f"out: expected the shape of x, {tuple(numpy.shape(x))}, found {shape}")
     return found
 
 
 def needs_out(x: Any) -> bool:
     """Whether x lies in device memory of which allfold cannot make more: of other libraries than PyTorch and CuPy."""
-    if _is_torch(x) or _is_cupy(x):
+    if _torch.is_tensor(x) or _is_cupy(x):
         return False
     if hasattr(x, "__dlpack_device__"):
         return int(x.__dlpack_device__()[0]) in _dlpack.ON_DEVICE
@@ -244,27 +220,20 @@ def needs_out(x: Any) -> bool:
 
 def empty(x: Any, name: str, shape: Tuple[int, ...]) -> Any:
     """A new array of that type and shape: of PyTorch and CuPy, in the place of x, if x is; else of NumPy."""
-    if _is_torch(x):
-        return sys.modules["torch"].empty(shape, dtype=_of_torch(name), device=x.device)
+    if _torch.is_tensor(x):
+        return _torch.empty(x, name, shape)
     if _is_cupy(x):
         with x.device:
             return sys.modules["cupy"].empty(shape, name)
     return numpy.empty(shape, numpy.dtype(_extended(name)))
 
 
-def _of_torch(name: str) -> Any:
-    torch = sys.modules["torch"]
-    if not hasattr(torch, name):
-        raise ArgumentError(f"dtype {name}: PyTorch {torch.__version__} has no such type. Pass x.numpy(), or another dtype")
-    return getattr(torch, name)
-
-
 def as_integers(made: Any, found: str, dtype: Optional[str]) -> Any:
     """What empty() has made of int64 and now holds integers of the type `found` (int64 or uint64), as an array of the type dtype. None: of
     the type found, or of int64 if that is uint64, which PyTorch lacks before 2.3."""
     if dtype is None:
-        dtype = found if not _is_torch(made) or hasattr(sys.modules["torch"], found) else "int64"
-    kind = _of_torch(dtype) if _is_torch(made) else dtype
+        dtype = found if not _torch.is_tensor(made) or _torch.has_type(found) else "int64"
+    kind = _torch.dtype_of(dtype) if _torch.is_tensor(made) else dtype
     if dtype == found:
         return made.view(kind)
     limits = numpy.iinfo(dtype)
@@ -273,7 +242,7 @@ def as_integers(made: Any, found: str, dtype: Optional[str]) -> Any:
     if len(wrong):
         raise IntegerOverflowError(f"dtype {dtype}: a result is {int(wrong[0]) % 2**64 if found == 'uint64' else int(wrong[0])}: expected "
                                    f"all from {limits.min} to {limits.max}")
-    return made.to(kind) if _is_torch(made) else made.astype(kind)
+    return made.to(kind) if _torch.is_tensor(made) else made.astype(kind)
 
 
 def of_kind(made: Any, x: Any) -> Any:
@@ -286,7 +255,7 @@ def address_of(made: Any) -> int:
     """Of what empty() has made."""
     if isinstance(made, _ndarray):
         return made.ctypes.data
-    return made.data_ptr() if _is_torch(made) else _dlpack.view(made).address
+    return made.data_ptr() if _torch.is_tensor(made) else _dlpack.view(made).address
 
 
 def _extended(name: str) -> Any:

@@ -9,10 +9,10 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy
 
-from . import _arrays, _files, _library
-from ._arrays import FLOATS, FOLDS, NAME_OF, TYPE_OF
+from . import _arrays, _files, _library, _torch
 from ._errors import ArgumentError
 from ._mpi import lib
+from ._types import FLOATS, FOLDS, NAME_OF, TYPE_OF
 
 CUT_OUTER, CUT_AXIS, CUT_INNER = (_library.CUTS[name] for name in ("outer", "axis", "inner"))
 
@@ -34,6 +34,8 @@ class Rows(NamedTuple):
 
 
 def dimension(name: str, number: Any, dimensions: int) -> int:
+    if type(number) is int and 0 <= number < dimensions:
+        return number
     number = int(operator.index(number))
     if not -dimensions <= number < dimensions:
         raise ArgumentError(f"{name} {number}: found an array of {dimensions} dimensions")
@@ -42,7 +44,8 @@ def dimension(name: str, number: Any, dimensions: int) -> int:
 
 def shape_of(x: Any) -> Tuple[int, ...]:
     """A scalar counts as an array of one element in one dimension."""
-    return tuple(int(length) for length in numpy.shape(x)) or (1,)
+    shape = tuple(x.shape) if type(x) is numpy.ndarray or _torch.is_plain(x) else tuple(int(length) for length in numpy.shape(x))
+    return shape or (1,)
 
 
 def axes_of(axis: Union[None, int, Tuple[int, ...]], dimensions: int) -> Tuple[int, ...]:
@@ -157,7 +160,7 @@ class Results(NamedTuple):
 
     def finished(self, dtype: Optional[str]) -> "Results":
         """With integers of their type, or of dtype."""
-        return self._replace(values={name: made if self.types[name] in FLOATS else _arrays.as_integers(made, self.types[name], dtype)
+        return self if not self.has_integers() else self._replace(values={name: made if self.types[name] in FLOATS else _arrays.as_integers(made, self.types[name], dtype)
                                      for name, made in self.values.items()})
 
 

@@ -13,6 +13,7 @@ from ._context import Context, choice, context_of, in_range
 from ._errors import BY_STATUS, ArgumentError, Error, UnsupportedError
 from ._library import MISSING_POLICIES, SourceFacts, SourceOptions
 from ._mpi import lib
+from ._types import NAME_OF
 
 SONAME = "liballfold-files.so.0"
 _loaded: List[ctypes.CDLL] = []  # once it is
@@ -84,7 +85,7 @@ class Array:
 
     @property
     def dtype(self) -> Any:
-        from ._arrays import NAME_OF, _extended
+        from ._arrays import _extended
         return numpy.dtype(_extended(NAME_OF[self.type]))
 
     def __len__(self) -> int:

@@ -10,12 +10,13 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 import numpy
 
 from . import _axes
-from ._arrays import FLOATS, FOLDS, NAME_OF, TYPE_OF, common_stream, elements, empty, needs_out, of_kind, type_of, type_of_name, writable
+from ._arrays import common_stream, elements, empty, needs_out, of_kind, type_of, writable
 from ._context import Context, choice, context_of, in_range
 from ._errors import ArgumentError, IntegerOverflowError
 from ._files import Array
 from ._library import F64, I64, NAN_POLICIES, Call, Result, Results, Value
 from ._mpi import lib
+from ._types import BYTES_OF, FLOATS, FOLDS, NAME_OF, TYPE_OF, type_of_name
 
 Scalar = Union[int, float]
 Axis = Union[None, int, Tuple[int, ...]]
@@ -495,9 +496,9 @@ def _output_type(name: str, dtype: Any) -> str:
 
 def _check_overlap(source: Any, target: Any) -> None:
     """The same memory with the same type is allowed, as is no memory in common."""
-    size, out_size = lib.allfold_type_bytes(source[2]), lib.allfold_type_bytes(target.type)
-    apart = source[0] + source[1] * size <= target.address or target.address + target.size * out_size <= source[0]
-    if not apart and not (source[0] == target.address and source[2] == target.type) and target.size:
+    if source[0] == target.address and source[2] == target.type or not target.size:
+        return
+    if source[0] + source[1] * BYTES_OF.get(source[2], 0) > target.address and target.address + target.size * BYTES_OF[target.type] > source[0]:
         raise ArgumentError("out overlaps x: expected x itself, or memory that has nothing in common with it")
 
 

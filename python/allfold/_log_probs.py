@@ -9,12 +9,13 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy
 
 from . import _arrays, _axes, _functions
-from ._arrays import NAME_OF, TYPE_OF, address_of, common_stream, empty
+from ._arrays import address_of, common_stream, empty
 from ._context import Context, context_of, in_range
 from ._errors import ArgumentError
 from ._files import Array
 from ._library import LogProbsOutput, View
 from ._mpi import lib
+from ._types import NAME_OF, TYPE_OF
 
 OUTPUTS = {"log_prob": "float64", "logsumexp": "float64", "entropy": "float64", "argmax": "int64"}
 

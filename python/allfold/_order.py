@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, Optional, Tuple
 import numpy
 
 from . import _functions
-from ._arrays import NAME_OF, address_of, elements, empty, reals, type_of
+from ._arrays import address_of, elements, empty, reals, type_of
 from ._context import Context, choice, context_of, in_range
 from ._errors import ArgumentError
 from ._functions import number_of
 from ._library import NAN_POLICIES, QUANTILE_METHODS, Bins, Outside, Quantiles, Result, Top
 from ._mpi import lib
+from ._types import NAME_OF
 
 
 class TopK(NamedTuple):

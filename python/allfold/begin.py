@@ -12,12 +12,12 @@ from ctypes import byref, c_uint64
 from typing import Any, Callable, List, Optional, Tuple
 
 from . import _functions
-from ._arrays import FOLDS
 from ._context import Context, context_of, status_of, text_of
 from ._errors import Error
 from ._functions import _fill, _fill_stats, _fill_two
 from ._library import Result, Results
 from ._mpi import lib
+from ._types import FOLDS
 
 __all__ = ["Request", "argmax", "argmin", "dot", "logsumexp", "max", "mean", "min", "norm", "prod", "stats", "std", "sum", "variance"]
 

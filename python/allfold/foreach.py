@@ -9,20 +9,19 @@ on a GPU are folded by a few kernels together, and all ranks exchange all partia
 """
 from __future__ import annotations
 
-import operator
 import struct
-import sys
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Iterable, List, Optional, Tuple
 
 import numpy
 
-from . import _functions
-from ._arrays import FOLDS, LEGACY_STREAM, TYPE_OF, common_stream, elements
+from . import _functions, _torch
+from ._arrays import common_stream, elements
 from ._context import Context, context_of
 from ._errors import ArgumentError
 from ._functions import _as_dtype, _take_options, norm_fold
 from ._library import F64, I64, Array, Result, Value
 from ._mpi import lib
+from ._types import FOLDS
 
 __all__ = ["argmax", "argmin", "logsumexp", "max", "mean", "min", "norm", "prod", "std", "sum", "variance"]
 
@@ -34,35 +33,12 @@ _RESULT = numpy.dtype({"names": ["kind", "f64", "i64", "u64", "index"], "formats
                        "offsets": [Result.value.offset, _NUMBER, _NUMBER, _NUMBER, Result.index.offset], "itemsize": struct.calcsize("P5Q")})
 
 
-_dtype, _requires_grad = operator.attrgetter("dtype"), operator.attrgetter("requires_grad")
-_types: Dict[Any, int] = {}  # by PyTorch's types
-
-
-def _plain_tensors(arrays: List[Any]) -> Optional[Tuple[List[Any], Optional[int]]]:
-    """The words of plain tensors of PyTorch on one device, and their stream, in a fifth of the time that _arrays.elements takes for each: what is asked of
-    all at once costs no step of the interpreter. None: they are something else."""
-    torch = sys.modules.get("torch")
-    if torch is None or set(map(type, arrays)) != {torch.Tensor}:
-        return None
-    kind, first = torch.Tensor, arrays[0]
-    if not all(map(kind.is_contiguous, arrays)) or any(map(kind.is_neg, arrays)) or any(map(_requires_grad, arrays)) \
-            or first.device.type not in ("cpu", "cuda") or len(set(map(kind.get_device, arrays))) > 1:
-        return None
-    if not _types:
-        _types.update((getattr(torch, name), number) for name, number in TYPE_OF.items() if hasattr(torch, name))
-    words: List[Any] = [0] * (3 * len(arrays))
-    words[0::3], words[1::3], words[2::3] = map(kind.data_ptr, arrays), map(kind.numel, arrays), map(_types.get, map(_dtype, arrays))
-    if None in words[2::3]:
-        return None
-    return words, torch.cuda.current_stream(first.device).cuda_stream or LEGACY_STREAM if first.is_cuda else None
-
-
 def _fill(context: Context, arrays: Iterable[Any], ordered: bool, options: Tuple[Any, ...], total: bool) -> Any:
     """The arrays as the library takes them, their number, and what must live as long as it reads."""
     if hasattr(arrays, "ndim"):
         raise ArgumentError("foreach: expected several arrays, such as a list, found one array")
     kept, owners = list(arrays), []
-    plain = _plain_tensors(kept)
+    plain = _torch.words(kept)
     if plain is None:
         words: List[Any] = []
         stream: Optional[int] = None
