@@ -4,8 +4,8 @@
 
      axis_fold      each group: its members take the tiles of its row, or split, in turns; staged rows (axis_stage.cuh) from shared memory
                         members combine their partials, by shuffles and through shared memory
-                        exact sums: first by accumulators (axis_quick.cuh). If these do not hold a row of the block, all of its rows are
-                        folded again, and members add to words in shared memory, as in exact.cuh
+                        exact sums: first by accumulators (axis_quick.cuh). Rows that these do not hold are folded again: members add
+                        to words in shared memory, as in exact.cuh
                         one member finishes the result, or stores the partial
      axis_combine   each group: the partials of a row's splits, combined
      words_finish   each thread: a result of words
@@ -76,9 +76,7 @@ template <class Axis> struct axis_plan {
     static constexpr int blocks = axis_blocks(Axis::cost, Axis::words > 0) * (Axis::words > 0 ? AXIS_SHAPE.threads / threads : 1);
     static constexpr uint32_t row_words = sizeof(typename Axis::whole) / sizeof(int64_t) + 1; /* of a partial that begins with words; + 1: other banks */
     static constexpr int most = Axis::words > 0 ? (int)(AXIS_SHAPE.words_bytes / (sizeof(int64_t) * row_words)) : threads;
-    static constexpr bool stages = Axis::tries || Axis::staged_bytes > 0;
-    static constexpr size_t room_bytes = larger(stages ? AXIS_SHAPE.stage_bytes + 128 : Axis::words > 0 ? AXIS_SHAPE.words_bytes : 16,
-                                                threads * larger(axis_tile_bytes<Axis>, slot_in_room));
+    static constexpr size_t tiles_bytes = threads * larger(axis_tile_bytes<Axis>, slot_in_room);
     static constexpr int groups = most >= threads ? threads : most >= 64 ? 64 : most >= 32 ? 32 : most >= 16 ? 16 : most >= 8 ? 8 : 4;
     static_assert(slot_in_room == 0 || threads == TILES_THREADS, "where tiles lie");
     static_assert(most >= 4 && slots_bytes <= 40960, "shared memory for the smallest blocks");
@@ -118,6 +116,34 @@ static __device__ __forceinline__ void runs_take(typename Axis::state *state, ty
     }
 }
 
+/* Takes a member's tiles of aligned elements of 4 bytes or less, as long as all vectors are there that it loads at a time: those of one tile, or of
+   several tiles of short elements, so that as many bytes of these are under way. */
+template <class Axis, class Element>
+static __device__ __forceinline__ void vectors_take(typename Axis::state *state, const struct axis_run &run, struct axis_tile *tile, uint64_t step,
+                                                    uint64_t first)
+{
+    typedef typename Element::stored stored;
+    constexpr uint32_t size = AXIS_SHAPE.tile, count = Element::per_vector, of_tile = size / count, vectors = size / 4;
+#pragma unroll 1
+    while (tile->first + (vectors - 1) * tile->jump + count <= run.length) {
+        const stored *const x = (const stored *)run.x + tile->first;
+        uint4 loaded[vectors];
+#pragma unroll
+        for (uint32_t i = 0; i < vectors; i++)
+            loaded[i] = __ldg((const uint4 *)(x + i * tile->jump));
+#pragma unroll
+        for (uint32_t from = 0; from < vectors; from += of_tile) {
+            typename Axis::value values[size];
+#pragma unroll
+            for (uint32_t i = 0; i < size; i++)
+                values[i] = Element::load(vector_element<stored>(loaded[from + i / count], i % count));
+            Axis::take(state, values, size, AXIS_MARK);
+            Axis::place(state, *tile, first);
+            tile->first += step;
+        }
+    }
+}
+
 /* A member's part of the work. */
 struct axis_place {
     uint64_t row, split;
@@ -144,6 +170,11 @@ static __device__ __forceinline__ void member_take(typename Axis::state *state, 
     if constexpr (Axis::takes_tiles)
         if (run.aligned)
             copies.fetch(state->ends.ahead(0));
+    if constexpr (Axis::is_light)
+        if (run.aligned && (cut.bytes_bits < 2 || run.length >= LIGHT_LEAST))
+            with_element_of<value>(cut.type, [&](auto element) {
+                vectors_take<Axis, decltype(element)>(state, run, &tile, (uint64_t)size * place.members, cut.first + begin);
+            });
 #pragma unroll 1
     for (; tile.first < run.length; tile.first += (uint64_t)size * place.members) {
         value values[size];
@@ -260,6 +291,21 @@ static __device__ __forceinline__ typename Axis::whole *partial_at(unsigned char
     return (typename Axis::whole *)(partials + (split * cut.results + r) * cut.stride);
 }
 
+/* Those of a block's rows that accumulators without words could not finish: a bit for each, or for some neighbours of many. */
+struct failed_rows {
+    uint32_t any, bits[32];
+    __device__ __forceinline__ static int shift(uint32_t rows) { return rows <= 1024 ? 0 : 22 - __clz((int)rows); }
+    __device__ __forceinline__ void add(uint32_t row, uint32_t rows)
+    {
+        any = 1;
+        atomicOr(&bits[row >> shift(rows) >> 5], 1u << (row >> shift(rows)) % 32);
+    }
+    __device__ __forceinline__ bool has(uint32_t row, uint32_t rows) const
+    {
+        return (bits[row >> shift(rows) >> 5] >> (row >> shift(rows)) % 32 & 1) != 0;
+    }
+};
+
 /* Finishes or stores the partial of row r. False if it could not be finished. */
 template <class Axis>
 static __device__ __forceinline__ bool ordered_end(const typename Axis::ordered &end, const struct axis_cut &cut, unsigned char *partials, uint64_t r,
@@ -272,10 +318,10 @@ static __device__ __forceinline__ bool ordered_end(const typename Axis::ordered 
     return true;
 }
 
-/* Folds a block's rows whose partials are all ordered. False if a result of this thread could not be finished. */
+/* Folds a block's rows whose partials are all ordered. */
 template <class Axis>
-static __device__ __forceinline__ bool ordered_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, unsigned char *room,
-                                                    typename Axis::ordered *slots)
+static __device__ __forceinline__ void ordered_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, unsigned char *room,
+                                                    typename Axis::ordered *slots, struct failed_rows *failed)
 {
     const struct axis_block &block = cut.block;
     const struct axis_thread thread = thread_of(block);
@@ -287,18 +333,18 @@ static __device__ __forceinline__ bool ordered_fold(const void *x, const struct 
         member_take<Axis>(&state, x, cut, {rows.first + thread.group, rows.split, thread.member, block.members});
     typename Axis::ordered end = Axis::end_of(state);
     members_combine<Axis>(&end, slots, thread, block.members, block.columns ? block.groups : 1);
-    return !is_row || thread.member != 0 || ordered_end<Axis>(end, cut, partials, rows.first + thread.group, rows.split);
+    if (is_row && thread.member == 0 && !ordered_end<Axis>(end, cut, partials, rows.first + thread.group, rows.split))
+        failed->add(thread.group, (uint32_t)rows.count);
 }
 
 /* The same of staged rows. */
 template <class Axis>
-static __device__ __forceinline__ bool staged_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, unsigned char *stage,
-                                                   typename Axis::ordered *slots)
+static __device__ __forceinline__ void staged_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, unsigned char *stage,
+                                                   typename Axis::ordered *slots, struct failed_rows *failed)
 {
     const struct axis_block &block = cut.block;
     const struct axis_thread thread = thread_of(block);
     const struct staged part = staged_of(x, cut.stage, cut.box, stage);
-    bool finished = true;
     stage_copy(part, cut.stage);
 #pragma unroll 1
     for (uint32_t row = thread.group; row - thread.group < part.rows; row += block.groups) { /* more than once only if groups have one member */
@@ -309,20 +355,19 @@ static __device__ __forceinline__ bool staged_fold(const void *x, const struct a
         typename Axis::ordered end = Axis::end_of(state);
         if (block.members > 1)
             members_combine<Axis>(&end, slots, thread, block.members, block.columns ? block.groups : 1);
-        if (row < part.rows && thread.member == 0)
-            finished &= ordered_end<Axis>(end, cut, partials, part.first + row, 0);
+        if (row < part.rows && thread.member == 0 && !ordered_end<Axis>(end, cut, partials, part.first + row, 0))
+            failed->add(row, part.rows);
     }
-    return finished;
 }
 
 template <class Axis>
-static __device__ __forceinline__ bool any_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, unsigned char *stage,
-                                                typename Axis::ordered *slots)
+static __device__ __forceinline__ void any_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, unsigned char *stage,
+                                                typename Axis::ordered *slots, struct failed_rows *failed)
 {
     if constexpr (Axis::staged_bytes > 0)
         if (cut.stage.rows > 0)
-            return staged_fold<Axis>(x, cut, partials, stage, slots);
-    return ordered_fold<Axis>(x, cut, partials, stage, slots);
+            return staged_fold<Axis>(x, cut, partials, stage, slots, failed);
+    ordered_fold<Axis>(x, cut, partials, stage, slots, failed);
 }
 
 /* Finishes a result from words: apart, because it takes many registers. */
@@ -331,10 +376,10 @@ template <class Axis> static __device__ __noinline__ void words_result(const int
     result_finish<Axis::monoid>(*(const typename Axis::partial *)words, *call, r);
 }
 
-/* The same of rows whose partials begin with words. */
+/* The same of rows whose partials begin with words. failed: these rows alone; NULL: all. */
 template <class Axis>
 static __device__ __forceinline__ void words_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, int64_t *words,
-                                                  typename Axis::ordered *slots)
+                                                  typename Axis::ordered *slots, const struct failed_rows *failed)
 {
     constexpr uint32_t row_words = axis_plan<Axis>::row_words;
     const struct axis_block &block = cut.word_block;
@@ -344,7 +389,15 @@ static __device__ __forceinline__ void words_fold(const void *x, const struct ax
 #pragma unroll 1
     for (uint64_t turn = 0; turn < rows.count; turn += block.groups) {
         const uint64_t r = rows.first + turn + thread.group;
-        const bool is_row = thread.works && turn + thread.group < rows.count;
+        bool is_row = thread.works && turn + thread.group < rows.count;
+        if (failed != nullptr) {
+            bool some = false;
+            for (uint32_t i = (uint32_t)turn; i < turn + block.groups && i < rows.count; i++)
+                some = some || failed->has(i, (uint32_t)rows.count);
+            if (!some)
+                continue;
+            is_row = is_row && failed->has((uint32_t)turn + thread.group, (uint32_t)rows.count);
+        }
         __syncthreads();
         for (uint32_t i = threadIdx.x; i < block.groups * row_words; i += blockDim.x)
             words[i] = 0;
@@ -379,24 +432,21 @@ static __device__ __forceinline__ void words_fold(const void *x, const struct ax
     }
 }
 
-/* Whether sums without words finish all of a block's rows. Only then it tells that the results are there: the host goes on once all are
-   told, and then nothing may be written any more. */
+/* Folds a block's rows by sums without words. Of those that fail it does not tell that results are there: they are written again. */
 template <class Quick>
-static __device__ __forceinline__ bool quick_fold(const void *x, const struct axis_cut &cut, unsigned char *stage, typename Quick::ordered *slots)
+static __device__ __forceinline__ void quick_fold(const void *x, const struct axis_cut &cut, unsigned char *stage, typename Quick::ordered *slots,
+                                                  struct failed_rows *failed)
 {
-    __shared__ int failed;
-    if (threadIdx.x == 0)
-        failed = 0;
+    const struct axis_rows rows = rows_of(x, cut);
+    if (threadIdx.x < 32)
+        failed->bits[threadIdx.x] = failed->any = 0;
     __syncthreads();
-    if (!any_fold<Quick>(x, cut, nullptr, stage, slots))
-        failed = 1;
+    any_fold<Quick>(x, cut, nullptr, stage, slots, failed);
     __syncthreads();
-    if (failed == 0 && cut.finish.done != nullptr) {
-        const struct axis_rows rows = rows_of(x, cut);
-        for (uint64_t i = threadIdx.x; i < rows.count; i += blockDim.x)
-            result_tell(cut.finish, cut.from + rows.first + i);
-    }
-    return failed == 0;
+    if (cut.finish.done != nullptr)
+        for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x)
+            if (!failed->has(i, (uint32_t)rows.count))
+                result_tell(cut.finish, cut.from + rows.first + i);
 }
 
 template <class Axis>
@@ -404,17 +454,23 @@ static __global__ void __launch_bounds__(axis_plan<Axis>::threads, axis_plan<Axi
 axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned char *partials)
 {
     __shared__ __align__(16) unsigned char slots[axis_plan<Axis>::slots_bytes];
-    __shared__ __align__(16) unsigned char room[axis_plan<Axis>::room_bytes]; /* of words, or staged elements, or tiles */
+    extern __shared__ __align__(16) unsigned char room[]; /* of words, or staged elements, or tiles */
     if constexpr (Axis::words == 0) {
         fold_begin<Axis::monoid, typename Axis::value>();
-        any_fold<Axis>(x, cut, partials, room, (typename Axis::ordered *)(Axis::slots_in_room ? room : slots));
+        any_fold<Axis>(x, cut, partials, room, (typename Axis::ordered *)(Axis::slots_in_room ? room : slots), nullptr);
     } else {
+        struct failed_rows *again = nullptr;
         if constexpr (Axis::tries) {
             typedef typename Axis::quick quick;
-            if (cut.quick && quick_fold<quick>(x, cut, room, (typename quick::ordered *)(quick::slots_in_room ? room : slots)))
-                return;
+            __shared__ struct failed_rows failed;
+            if (cut.quick) {
+                quick_fold<quick>(x, cut, room, (typename quick::ordered *)(quick::slots_in_room ? room : slots), &failed);
+                if (failed.any == 0)
+                    return;
+                again = &failed;
+            }
         }
-        words_fold<Axis>(x, cut, partials, (int64_t *)room, (typename Axis::ordered *)slots);
+        words_fold<Axis>(x, cut, partials, (int64_t *)room, (typename Axis::ordered *)slots, again);
     }
 }
 

@@ -7,32 +7,30 @@
 #include "kernels/element.cuh"
 #include "kernels/tuning.h"
 
-/* What Value is the value type of element type number `type`. */
-#define AXIS_CASE(ID, name, numpy, bytes, kind, value_name)                        \
-    case ALLFOLD_##ID:                                                             \
-        if constexpr (std::is_same<value_##value_name, Value>::value)              \
-            return axis_load_as<element<ALLFOLD_##ID>>(AXIS_ARGUMENTS);            \
-        break;
-
-template <class Element, class Value> static __device__ __forceinline__ void axis_load_as(Value *value, const void *x, uint64_t at)
+/* Calls take(element<type>()), if Value is the value type of elements of that type. */
+template <class Value, class Take> static __device__ __forceinline__ void with_element_of(allfold_type type, const Take &take)
 {
-    *value = Element::load(((const typename Element::stored *)x)[at]);
+    switch (type) {
+#define CASE(ID, name, numpy, bytes, kind, value_name)                        \
+    case ALLFOLD_##ID:                                                        \
+        if constexpr (std::is_same<value_##value_name, Value>::value)         \
+            take(element<ALLFOLD_##ID>());                                    \
+        break;
+        ALLFOLD_TYPES(CASE)
+#undef CASE
+    default:
+        break;
+    }
 }
 
 /* Element x[at]. */
 template <class Value> static __device__ __forceinline__ Value axis_load(const void *x, uint64_t at, allfold_type type)
 {
     Value value = 0;
-    const auto load = [&] {
-        switch (type) {
-#define AXIS_ARGUMENTS &value, x, at
-            ALLFOLD_TYPES(AXIS_CASE)
-#undef AXIS_ARGUMENTS
-        default:
-            break;
-        }
-    };
-    load();
+    with_element_of<Value>(type, [&](auto element) {
+        typedef decltype(element) Element;
+        value = Element::load(((const typename Element::stored *)x)[at]);
+    });
     return value;
 }
 
@@ -62,21 +60,33 @@ static __device__ __forceinline__ void vectors_load(Value *values, const struct 
 {
     typedef typename Element::stored stored;
     constexpr int count = Element::per_vector, vectors = AXIS_SHAPE.tile / count;
-    const stored *const x = (const stored *)run.x;
-    uint4 loaded[vectors];
-    if (run.aligned && tile.first + (vectors - 1) * tile.jump + count <= run.length) { /* nearly all tiles */
+    const stored *const x = (const stored *)run.x + tile.first;
+    const bool is_whole = tile.first + (vectors - 1) * tile.jump + count <= run.length; /* nearly all tiles are */
+    if (is_whole && run.aligned) {
+        uint4 loaded[vectors];
 #pragma unroll
         for (int i = 0; i < vectors; i++)
-            loaded[i] = run.fetched != nullptr ? run.fetched[i * TILES_THREADS] : __ldg((const uint4 *)(x + tile.first + i * tile.jump));
+            loaded[i] = run.fetched != nullptr ? run.fetched[i * TILES_THREADS] : __ldg((const uint4 *)(x + i * tile.jump));
 #pragma unroll
         for (int i = 0; i < AXIS_SHAPE.tile; i++)
             values[i] = Element::load(vector_element<stored>(loaded[i / count], i % count));
         return;
     }
+    if constexpr (sizeof(stored) < 4)
+        if (is_whole) { /* all loads before any is used */
+            stored loaded[AXIS_SHAPE.tile];
+#pragma unroll
+            for (int i = 0; i < AXIS_SHAPE.tile; i++)
+                loaded[i] = x[i / count * tile.jump + i % count];
+#pragma unroll
+            for (int i = 0; i < AXIS_SHAPE.tile; i++)
+                values[i] = Element::load(loaded[i]);
+            return;
+        }
 #pragma unroll
     for (int i = 0; i < AXIS_SHAPE.tile; i++) {
-        const uint64_t at = tile.first + i / count * tile.jump + i % count;
-        values[i] = at < run.length ? Element::load(x[at]) : rest;
+        const uint64_t at = i / count * tile.jump + i % count;
+        values[i] = tile.first + at < run.length ? Element::load(x[at]) : rest;
     }
 }
 
@@ -98,29 +108,19 @@ static __device__ __forceinline__ void elements_load(Value *values, const struct
         values[i] = tile_place(tile, i) < run.length ? Element::load(x[i * step]) : rest;
 }
 
-template <class Element, class Value>
-static __device__ __forceinline__ void axis_load_as(Value *values, const struct axis_run &run, const struct axis_tile &tile, Value rest)
-{
-    if (run.stride == 1)
-        vectors_load<Element>(values, run, tile, rest);
-    else
-        elements_load<Element>(values, run, tile, rest);
-}
-
 /* The elements of a tile; those behind the end of the run are `rest`. The runs of a tile are vectors if stride is 1; else a tile is one
    run, or runs of one element. */
 template <class Value>
 static __device__ __forceinline__ void axis_load_tile(Value *values, const struct axis_run &run, const struct axis_tile &tile, Value rest)
 {
-    switch (run.type) {
-#define AXIS_ARGUMENTS values, run, tile, rest
-        ALLFOLD_TYPES(AXIS_CASE)
-#undef AXIS_ARGUMENTS
-    default:
-        break;
-    }
+    with_element_of<Value>(run.type, [&](auto element) {
+        typedef decltype(element) Element;
+        if (run.stride == 1)
+            vectors_load<Element>(values, run, tile, rest);
+        else
+            elements_load<Element>(values, run, tile, rest);
+    });
 }
-#undef AXIS_CASE
 
 /* A thread's tiles of aligned vectors, which it copies to shared memory in the background, one after the other. */
 struct axis_copies {

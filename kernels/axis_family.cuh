@@ -22,11 +22,14 @@ static struct axis_block block_with(uint32_t groups, uint32_t members, bool colu
 }
 
 /* The block for that number of results, of `tiles` tiles each. A member of a row has axis_rounds tiles, because combining members takes time, or
-   fewer if there are too few threads otherwise. */
+   fewer if there are too few threads otherwise. Of rows that are folded quickly blocks are small, if there are enough: while one combines, others load. */
 template <class Axis> static struct axis_block block_of(uint64_t results, uint64_t tiles, bool columns, bool quick, int multiprocessors)
 {
     typedef axis_plan<Axis> plan;
     const uint64_t rounds = axis_rounds(Axis::cost, Axis::words > 0 && !quick, tiles);
+    bool light = Axis::is_light;
+    if constexpr (Axis::tries)
+        light = quick && Axis::quick::is_light;
     const uint64_t enough = (uint64_t)multiprocessors * AXIS_SHAPE.blocks * plan::threads;
     const uint32_t groups = quick ? plan::threads : plan::groups;
     uint32_t side_by_side = power_up(results, groups);
@@ -35,10 +38,11 @@ template <class Axis> static struct axis_block block_of(uint64_t results, uint64
             side_by_side /= 2;
     if (columns)
         return block_with(side_by_side, power_up(tiles, plan::threads / side_by_side), true);
-    uint32_t members = power_up((tiles + rounds - 1) / rounds, plan::threads);
-    while (members < plan::threads && members < tiles && results * members < enough)
+    const uint32_t small = plan::threads / (light ? 2 : 1), all = results * small >= enough ? small : plan::threads;
+    uint32_t members = power_up((tiles + rounds - 1) / rounds, all);
+    while (members < all && members < tiles && results * members < enough)
         members *= 2;
-    const uint32_t most = plan::threads / members;
+    const uint32_t most = all / members;
     return block_with(power_up(results, most < groups ? most : groups), members, false);
 }
 
@@ -140,7 +144,7 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     if constexpr (Axis::tries) {
         const bool fills = Axis::cost == COST_STATS && cut.box.inner > 1 && cut.results >= (uint64_t)multiprocessors * AXIS_LEAST_COLUMNS;
         cut.quick = cut.finishes && (cut.splits == 1 || fills) && rows.count == work->box.outer * work->box.inner
-                    && cut.box.length <= AXIS_SHAPE.quick;
+                    && cut.box.length <= (Axis::quick::in_doubles && bytes == 4 ? AXIS_SHAPE.quick_f32 : AXIS_SHAPE.quick);
         if (cut.quick) {
             cut.splits = 1;
             cut.chunk = u64_max(cut.chunk, cut.box.length);
@@ -175,6 +179,14 @@ template <class Axis> static cudaError_t splits_start(unsigned char *partials, c
     return code;
 }
 
+/* Bytes of a block's room. */
+template <class Axis> static size_t room_of(const struct axis_cut &cut)
+{
+    typedef axis_plan<Axis> plan;
+    const size_t words = Axis::words > 0 ? sizeof(int64_t) * plan::row_words * cut.word_block.groups : 0;
+    return u64_max(cut.stage.rows > 0 ? AXIS_SHAPE.stage_bytes + 128 : 0, u64_max(plan::tiles_bytes, words));
+}
+
 /* Folds cut.results rows from cut.from on. */
 template <class Axis> static cudaError_t rows_start(const struct axis_work *work, const struct axis_cut &cut, cudaStream_t stream)
 {
@@ -182,7 +194,8 @@ template <class Axis> static cudaError_t rows_start(const struct axis_work *work
     const uint64_t blocks = cut.stage.planes > 0 ? (cut.box.outer + cut.stage.planes - 1) / cut.stage.planes
                             : cut.stage.rows > 0 ? cut.box.outer * cut.stage.plane_cuts
                                                  : (cut.results + cut.block.groups - 1) / cut.block.groups * cut.splits;
-    const cudaLaunchConfig_t config = launch_config(blocks, (int)u64_max(cut.block.groups * cut.block.members, 32), stream);
+    cudaLaunchConfig_t config = launch_config(blocks, (int)u64_max(cut.block.groups * cut.block.members, 32), stream);
+    config.dynamicSmemBytes = room_of<Axis>(cut);
     const cudaError_t code
         = blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, axis_fold<Axis>, work->x, cut, partials);
     return code != cudaSuccess ? code : splits_start<Axis>(partials, cut, true, stream);

@@ -19,6 +19,7 @@ template <class Fold> struct axis_struct {
     };
     static constexpr int words = 0;
     static constexpr bool tries = false, tries_tiles = false, takes_tiles = false, slots_in_room = false;
+    static constexpr bool is_light = axis_is_light(Fold::cost, sizeof(value));
     static constexpr size_t staged_bytes = axis_staged_bytes(Fold::cost);
     static __device__ __forceinline__ bool finish(const ordered &partial, const struct axis_finish &call, uint64_t r)
     {
@@ -89,7 +90,7 @@ template <class Exact> struct axis_words {
     typedef typename std::conditional<Exact::indexed, words_and_ends, words_only>::type whole;
     typedef axis_quick<monoid, value> quick;
     static constexpr bool tries = quick::exists, tries_tiles = tries && quick::takes_tiles; /* accumulators without words first */
-    static constexpr bool takes_tiles = false, slots_in_room = false;
+    static constexpr bool takes_tiles = false, slots_in_room = false, is_light = false;
     static constexpr int words = Exact::words;
     static constexpr bool is_ordered = Exact::indexed, has_rest = monoid_has_neutral(Exact::monoid, is_floating_value<value>);
     static __device__ __forceinline__ value rest() { return neutral_of<Exact::monoid, value>(); }

@@ -201,7 +201,8 @@ struct quick_pair {
 
 /* One sum. */
 template <enum monoid of, class Value> struct quick_one {
-    typename std::conditional<sizeof(Value) == 8 || of == MONOID_norm2_exact, quick_pair, quick_sum>::type sum;
+    static constexpr bool in_doubles = sizeof(Value) < 8 && of != MONOID_norm2_exact;
+    typename std::conditional<in_doubles, quick_sum, quick_pair>::type sum;
     __device__ __forceinline__ void start() { sum.start(); }
     __device__ __forceinline__ void take(const Value *x, uint32_t n, uint64_t)
     {
@@ -340,7 +341,8 @@ template <enum monoid of, class Value> struct axis_quick {
     static constexpr bool is_stats = of == MONOID_stats_exact, takes_tiles = is_stats && sizeof(Value) == 4, slots_in_room = is_stats;
     static constexpr bool exists = of == MONOID_sum_exact || of == MONOID_norm1_exact || of == MONOID_norm2_exact || is_stats;
     typedef typename std::conditional<is_stats, quick_stats<Value>, quick_one<of, Value>>::type ordered;
-    static constexpr bool has_rest = !is_stats || takes_tiles;
+    static constexpr bool in_doubles = !is_stats && quick_one<of, Value>::in_doubles;
+    static constexpr bool has_rest = !is_stats || takes_tiles, is_light = !is_stats && sizeof(Value) == 4;
     static constexpr size_t staged_bytes = axis_staged_bytes(is_stats ? COST_STATS : COST_LITTLE);
     static constexpr int words = -1; /* it has no partials */
     struct one_sum {

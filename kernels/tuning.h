@@ -149,9 +149,9 @@ struct axis_shape {
     int least;          /* tiles for each thread of a split */
     size_t words_bytes; /* of shared memory for words of exact sums */
     size_t stage_bytes; /* of shared memory for the elements of short rows */
-    uint64_t quick;     /* length of rows whose exact sums are tried without words, at most */
+    uint64_t quick, quick_f32; /* length of rows whose exact sums are tried without words, at most; of f32 in single doubles, which round sums of more */
 };
-constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 32 << 10, 32 << 10, 1 << 16};
+constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 32 << 10, 32 << 10, 1 << 18, 1 << 16};
 constexpr uint32_t TILES_THREADS = AXIS_SHAPE.threads / 2; /* of a block that has tiles in shared memory, at most */
 /* Bytes of a row, or of a plane of columns, that is staged, at most. Of larger planes, columns of up to STAGED_COLUMNS.length elements are, if at
    least STAGED_COLUMNS.least lie side by side. Folds with much code are not staged, as their code would be there twice. */
@@ -162,6 +162,12 @@ constexpr size_t axis_staged_bytes(enum cost cost)
 constexpr struct {
     uint64_t length, least;
 } STAGED_COLUMNS = {7, 128};
+/* Folds of little code, which exists once for each type of aligned elements. LIGHT_LEAST: the length of rows of f32 and 32-bit integers, which gain less. */
+constexpr bool axis_is_light(enum cost cost, size_t value_bytes)
+{
+    return value_bytes == 4 && (cost == COST_LITTLE || cost == COST_SQUARES || cost == COST_INDEX);
+}
+constexpr uint64_t LIGHT_LEAST = 1024;
 /* words: of exact sums, which need more registers than others of their cost. */
 constexpr int axis_blocks(enum cost cost, bool words)
 {
