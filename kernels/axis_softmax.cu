@@ -87,26 +87,30 @@ static __device__ __forceinline__ void row_store(const row_kept<Element> &row, u
     }
 }
 
-template <class Row> static __global__ void __launch_bounds__(ROW_SHAPE.threads, Row::short_blocks)
-softmax_short_rows(const __grid_constant__ struct softmax_axis_work work, uint32_t members_bits, bool aligned)
+/* some: not all threads of a row have all their vectors. */
+template <class Row, bool some> static __global__ void __launch_bounds__(ROW_SHAPE.threads, Row::short_blocks)
+softmax_short_rows(const __grid_constant__ struct softmax_axis_work work, const __grid_constant__ struct row_members members, bool aligned)
 {
     typedef typename Row::element Element;
     typedef typename Element::stored stored;
     constexpr int vectors = ROW_SHAPE.vectors, threads = ROW_SHAPE.threads;
-    const uint32_t members = 1u << members_bits, member = threadIdx.x & (members - 1);
-    const uint64_t r = ((uint64_t)blockIdx.x * threads + threadIdx.x) >> members_bits;
+    const uint32_t member = threadIdx.x - members.first();
+    const uint64_t r = (uint64_t)blockIdx.x * members.rows + members.row();
     const bool is_row = r < work.box.outer; /* the threads of no row take part in barriers and shuffles */
     const row_kept<Element> row = {(const stored *)work.x + (is_row ? r * work.box.outer_stride : 0),
                                    (stored *)work.y + (is_row ? r * work.y_outer_stride : 0), is_row ? (uint32_t)work.box.length : 0, aligned};
     uint4 x[vectors];
-    row_load<Element, vectors>(row, member, members, x);
+    row_load<Element, vectors>(row, member, members.count, x);
     typename Row::real max = -INFINITY;
     Row::template take_max<vectors>(&max, x);
-    group_share<threads>(&max, members, take_larger());
+    group_share<threads>(&max, members.first(), members.count, take_larger());
     typename Row::terms terms(max);
     const auto end = [&](auto kept) {
-        terms.template take<vectors>(x, kept);
-        row_store<Element, vectors>(row, member, members, kept, terms.template results_of_group<threads>(members_bits));
+        if constexpr (some)
+            terms.template take_some<vectors>(x, kept, members.vectors_of(member, (row.length + Element::per_vector - 1) / Element::per_vector));
+        else
+            terms.template take<vectors>(x, kept);
+        row_store<Element, vectors>(row, member, members.count, kept, terms.template results_of_group<threads>(members));
     };
     if constexpr (Row::in_shared) {
         extern __shared__ __align__(16) unsigned char bytes[];
@@ -418,7 +422,7 @@ softmax_heavy_rows(const __grid_constant__ struct long_rows rows)
         for (uint32_t s = 0; s < rows.stages; s++) {
             uint4 vectors[stage];
             own.read(left, at, vectors);
-            terms.template take<stage>(vectors, vectors);
+            terms.template take_some<stage>(vectors, vectors, (left + threads - 1) / threads);
             at = own.after(at);
             left -= thread::stage_vectors;
         }
@@ -445,13 +449,20 @@ softmax_heavy_rows(const __grid_constant__ struct long_rows rows)
 template <class Row> static cudaError_t short_rows_start(const struct softmax_axis_work *work, uint64_t vectors, bool aligned, cudaStream_t stream)
 {
     constexpr uint32_t threads = ROW_SHAPE.threads;
-    uint32_t members_bits = 0;
-    while ((uint64_t)ROW_SHAPE.vectors << members_bits < vectors)
-        members_bits++;
-    const uint64_t rows = threads >> members_bits, blocks = (work->box.outer + rows - 1) / rows;
-    cudaLaunchConfig_t config = launch_config(blocks, threads, stream);
+    const uint32_t least = (uint32_t)(vectors + ROW_SHAPE.vectors - 1) / ROW_SHAPE.vectors;
+    uint32_t count = least > 32 ? (least + 31) / 32 * 32 : 1;
+    while (count < least)
+        count *= 2;
+    const struct row_members members = row_members_of(count, threads);
+    const uint64_t blocks = (work->box.outer + members.rows - 1) / members.rows;
+    cudaLaunchConfig_t config = launch_config(blocks, (int)(members.rows * count), stream);
     config.dynamicSmemBytes = Row::in_shared ? threads * ROW_SHAPE.vectors * sizeof(struct eight_terms) : 0;
-    return blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, softmax_short_rows<Row>, *work, members_bits, aligned);
+    if (blocks > INT32_MAX)
+        return cudaErrorInvalidValue;
+    if constexpr (Row::missing_costs)
+        if (vectors < (uint64_t)count * ROW_SHAPE.vectors)
+            return cudaLaunchKernelEx(&config, softmax_short_rows<Row, true>, *work, members, aligned);
+    return cudaLaunchKernelEx(&config, softmax_short_rows<Row, false>, *work, members, aligned);
 }
 
 static struct long_rows long_rows_of(const struct softmax_axis_work *work, uint64_t per_vector)

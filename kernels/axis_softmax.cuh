@@ -105,8 +105,24 @@ template <int threads, class Value, class Take> static __device__ __forceinline_
     for (uint32_t warp = 1; warp < threads / 32; warp++)
         take(value, shared[warp]);
 }
+/* How a block's threads share out its rows: as many neighbours each, 2, 4, ... 32, or whole warps. */
+struct row_members {
+    uint32_t count, inverse, rows; /* inverse: 2^16 / count, rounded up */
+    __device__ __forceinline__ uint32_t row() const { return threadIdx.x * inverse >> 16; } /* of at most 256 threads */
+    __device__ __forceinline__ uint32_t first() const { return row() * count; }
+    /* Of a row's, those of a member, of at most 4. */
+    __device__ __forceinline__ int vectors_of(uint32_t member, uint32_t all) const
+    {
+        return (member < all) + (member + count < all) + (member + 2 * count < all) + (member + 3 * count < all);
+    }
+};
+static inline __host__ __device__ struct row_members row_members_of(uint32_t count, uint32_t threads)
+{
+    return {count, (65536 + count - 1) / count, threads / count};
+}
+
 template <int threads, class Value, class Take>
-static __device__ __forceinline__ void group_share(Value *value, uint32_t members, const Take &take)
+static __device__ __forceinline__ void group_share(Value *value, uint32_t first_thread, uint32_t members, const Take &take)
 {
     lanes_share(value, members, take);
     if constexpr (threads > 32) {
@@ -116,12 +132,17 @@ static __device__ __forceinline__ void group_share(Value *value, uint32_t member
         if (threadIdx.x % 32 == 0)
             shared[threadIdx.x / 32] = *value;
         __syncthreads();
-        const uint32_t first = (threadIdx.x & (0 - members)) / 32;
+        const uint32_t first = first_thread / 32;
         *value = shared[first];
 #pragma unroll 1
         for (uint32_t warp = 1; warp < members / 32; warp++)
             take(value, shared[first + warp]);
     }
+}
+template <int threads, class Value, class Take>
+static __device__ __forceinline__ void group_share(Value *value, uint32_t members, const Take &take)
+{
+    group_share<threads>(value, threadIdx.x & (0 - members), members, take);
 }
 template <int threads, class Max> static __device__ __forceinline__ void group_share_max(Max *max, uint32_t members)
 {

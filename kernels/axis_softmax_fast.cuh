@@ -353,7 +353,7 @@ template <class Element, class Terms, class Results> struct quick_row {
     typedef float real;
     typedef Results results;
     typedef typename Terms::kept kept;
-    static constexpr bool heavy = false, in_shared = false, counts = Terms::counts;
+    static constexpr bool heavy = false, missing_costs = false, in_shared = false, counts = Terms::counts;
     static constexpr int short_blocks = row_blocks(false, sizeof(typename Element::stored));
     template <int vectors> static __device__ __forceinline__ void take_max(float *max, const uint4 *x) { vectors_extreme<Element, vectors>(max, x); }
     struct terms : Terms {
@@ -376,10 +376,9 @@ template <class Element, class Terms, class Results> struct quick_row {
             }
             return own;
         }
-        template <int threads> __device__ __forceinline__ Results results_of_group(uint32_t members_bits) const
+        template <int threads> __device__ __forceinline__ Results results_of_group(const struct row_members &members) const
         {
-            const uint32_t members = 1u << members_bits;
-            return Results(1.0, sum_by([members](auto *value, const auto &take) { group_share<threads>(value, members, take); }));
+            return Results(1.0, sum_by([members](auto *value, const auto &take) { group_share<threads>(value, members.first(), members.count, take); }));
         }
     };
     /* own: of this block. */

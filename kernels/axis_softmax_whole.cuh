@@ -57,9 +57,6 @@ template <class Element> struct whole_results_log {
     }
 };
 
-template <int power> constexpr int power_bits = 1 + power_bits<power / 2>;
-template <> constexpr int power_bits<1> = 0;
-
 /* Adds the sums of a group's lanes of one warp, which are relative to one maximum. Most often all are in one bin, and below 2^64. */
 static __device__ __forceinline__ void lanes_add(struct exp_bins *bins, uint32_t members)
 {
@@ -146,6 +143,13 @@ template <int threads> struct shared_terms {
     }
 };
 
+/* What is kept of the vectors from i on. */
+static __device__ __forceinline__ uint4 *kept_from(uint4 *kept, int i) { return kept + i; }
+template <int threads> static __device__ __forceinline__ shared_terms<threads> kept_from(const shared_terms<threads> &kept, int i)
+{
+    return {kept.first + 2 * i * threads};
+}
+
 /* Rows whose partials are those of a fold. The sums of a row are combined, and its constants computed, by one thread. keeps: of rows of 16 bits
    the exponentials are kept, in shared memory, not the elements. */
 template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_row {
@@ -159,7 +163,7 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
                                                   std::conditional_t<sizeof(typename element::value) == 4, whole_results<element>, whole_results_f64<element>>>> results;
     static constexpr bool in_shared = is_short && keeps;
     typedef uint4 kept;
-    static constexpr bool heavy = true;
+    static constexpr bool heavy = true, missing_costs = exact && Fold::f32_terms;
     static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value));
     template <int vectors> static __device__ __forceinline__ void take_max(real *max, const uint4 *x)
     {
@@ -189,6 +193,20 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
                 take_f32<vectors>(x, k);
             else
                 vectors_take<Fold, element, vectors>(&partial, x, 0);
+        }
+        /* The same of the first `count` vectors. If any thread of the warp has fewer than all, they are taken one by one: what is missing is -inf, which
+           would be a term in another bin. */
+        template <int vectors, class Kept> __device__ __forceinline__ void take_some(const uint4 *x, Kept k, int count)
+        {
+            if constexpr (missing_costs)
+                if (!__all_sync(0xffffffffu, count >= vectors)) {
+#pragma unroll
+                    for (int i = 0; i < vectors; i++)
+                        if (i < count)
+                            take<1>(x + i, kept_from(k, i));
+                    return;
+                }
+            take<vectors>(x, k);
         }
         /* The bins are those of the maximum, so only the smallest element is to be found. */
         template <int vectors, class Kept> __device__ __forceinline__ void take_f32(const uint4 *x, Kept k)
@@ -251,32 +269,32 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
             sumexp_exact_settle_f32(&partial, sums, partial.bin, bins, EXP_LOW_BITS);
         }
         /* Members of groups smaller than 8 each compute the constants, and need no barrier. */
-        template <int threads> __device__ __forceinline__ results results_of_group(uint32_t members_bits)
+        template <int threads> __device__ __forceinline__ results results_of_group(const struct row_members &members)
         {
-            return results_of<threads, 3>(members_bits, [](auto) {});
+            return results_of<threads, 8>(members, [](auto) {});
         }
         template <int threads> __device__ __forceinline__ results results_of_blocks(const struct row_messages &others)
         {
-            return results_of<threads, power_bits<threads>>(power_bits<threads>, [&](auto *terms) {
+            return results_of<threads, threads>(row_members_of(threads, threads), [&](auto *terms) {
                 if (others.count > 1 && threadIdx.x < 32)
                     terms->blocks_share(others);
             });
         }
         /* share(this): brings the first thread's partial to that of the whole row, where blocks share it; then each has one group. */
-        template <int threads, int least_bits, class Share>
-        __device__ __forceinline__ results results_of(uint32_t members_bits, const Share &share)
+        template <int threads, int least, class Share>
+        __device__ __forceinline__ results results_of(const struct row_members &members, const Share &share)
         {
-            __shared__ partial_type parts[threads >> (least_bits < 5 ? least_bits : 5)];
-            __shared__ results of[threads >> least_bits];
-            const uint32_t members = 1u << members_bits, lanes_bits = members_bits < 5 ? members_bits : 5, row = threadIdx.x >> members_bits;
-            const bool together = members_bits >= least_bits, computes = !together || threadIdx.x << members_bits < threads;
-            lanes_add(&partial, members);
+            __shared__ partial_type parts[threads / (least < 32 ? least : 32)];
+            __shared__ results of[threads / least];
+            const bool together = members.count >= least, computes = !together || threadIdx.x < members.rows;
+            lanes_add(&partial, members.count);
             if (together) {
-                if ((threadIdx.x & ((1u << lanes_bits) - 1)) == 0)
-                    parts[threadIdx.x >> lanes_bits] = partial;
+                const uint32_t warps = members.count < 32 ? 1 : members.count / 32; /* that have some of a row */
+                if (members.count < 32 ? threadIdx.x == members.first() : threadIdx.x % 32 == 0)
+                    parts[members.count < 32 ? members.row() : threadIdx.x / 32] = partial;
                 __syncthreads();
                 if (computes)
-                    partial = parts_sum(parts, threadIdx.x << (members_bits - lanes_bits), 1u << (members_bits - lanes_bits));
+                    partial = parts_sum(parts, threadIdx.x * warps, warps);
             }
             parts_settle(&partial);
             share(this);
@@ -291,7 +309,7 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
             if (computes)
                 of[threadIdx.x] = found;
             __syncthreads();
-            return of[row];
+            return of[members.row()];
         }
         static __device__ __forceinline__ partial_type parts_sum(const partial_type *parts, uint32_t first, uint32_t count)
         {

@@ -217,9 +217,8 @@ constexpr struct {
 constexpr struct {
     int threads, vectors;
 } ROW_SHAPE = {256, 4};
-/* Blocks of a multiprocessor at one time. At level fast f32 needs fewer registers than 16 bits, whose terms are twice as large as the
-   elements; terms in f64 or integers need more. */
-constexpr int row_blocks(bool exact, size_t element_bytes) { return element_bytes == 8 ? 2 : !exact && element_bytes == 4 ? 5 : 4; }
+/* Blocks of a multiprocessor at one time. Terms in f64 or integers need more registers. */
+constexpr int row_blocks(bool exact, size_t element_bytes) { return element_bytes == 8 ? 2 : exact ? 4 : 5; }
 /* At level fast a block keeps a longer row in registers, or a part of it, of 8 or 16 vectors of each thread. */
 constexpr int LONG_THREADS = 256;
 constexpr int long_blocks(int vectors) { return vectors <= 8 ? 3 : 2; }
