@@ -294,16 +294,18 @@ static __device__ __forceinline__ typename Axis::whole *partial_at(unsigned char
 /* Those of a block's rows that accumulators without words could not finish: a bit for each, or for some neighbours of many. */
 struct failed_rows {
     uint32_t any, bits[32];
-    __device__ __forceinline__ static int shift(uint32_t rows) { return rows <= 1024 ? 0 : 22 - __clz((int)rows); }
+    static __device__ __forceinline__ uint32_t bit_of(uint32_t row, uint32_t rows)
+    {
+        for (; rows > 32 * 32; rows = (rows + 1) / 2)
+            row /= 2;
+        return row;
+    }
     __device__ __forceinline__ void add(uint32_t row, uint32_t rows)
     {
         any = 1;
-        atomicOr(&bits[row >> shift(rows) >> 5], 1u << (row >> shift(rows)) % 32);
+        atomicOr(&bits[bit_of(row, rows) / 32], 1u << bit_of(row, rows) % 32);
     }
-    __device__ __forceinline__ bool has(uint32_t row, uint32_t rows) const
-    {
-        return (bits[row >> shift(rows) >> 5] >> (row >> shift(rows)) % 32 & 1) != 0;
-    }
+    __device__ __forceinline__ bool has(uint32_t row, uint32_t rows) const { return (bits[bit_of(row, rows) / 32] >> bit_of(row, rows) % 32 & 1) != 0; }
 };
 
 /* Finishes or stores the partial of row r. False if it could not be finished. */

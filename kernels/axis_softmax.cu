@@ -198,39 +198,46 @@ template <int vectors> struct part_copy {
     }
 };
 
-/* The sum of what a block has in registers, which becomes what is kept of it. then(): behind a barrier. */
-template <class Row, int vectors, class Then> static __device__ __forceinline__ struct row_sum part_sum(uint4 *x, const Then &then)
+/* The sum of what a block has in registers, which becomes what is kept of it. then(): behind a barrier. share: among all of the block. */
+template <class Row, int vectors, class Then, class Share>
+static __device__ __forceinline__ struct row_sum part_sum(uint4 *x, const Then &then, const Share &share)
 {
     float max = -INFINITY;
     Row::template take_max<vectors>(&max, x);
-    block_share<LONG_THREADS>(&max, take_larger());
+    share(&max, take_larger());
     then();
     typename Row::terms terms(max);
     terms.template take<vectors>(x, x);
-    return terms.sum_by([](auto *value, const auto &take) { block_share<LONG_THREADS>(value, take); });
+    return terms.sum_by(share);
 }
 /* to: of this thread's first vector; left: vectors from there on. */
-template <int vectors, class Results> static __device__ __forceinline__ void part_store(uint4 *to, int32_t left, const uint4 *kept, const Results &results)
+template <int vectors, class Results>
+static __device__ __forceinline__ void part_store(uint4 *to, int32_t left, int32_t threads, const uint4 *kept, const Results &results)
 {
 #pragma unroll
     for (int i = 0; i < vectors; i++)
-        if (i * LONG_THREADS < left)
-            __stcs(to + i * LONG_THREADS, results.of(kept[i]));
+        if (i * threads < left)
+            __stcs(to + i * threads, results.of(kept[i]));
 }
 
-/* A row of a block, in registers. */
-template <class Row, int vectors> static __global__ void __launch_bounds__(LONG_THREADS, long_blocks(vectors))
+/* A row of a block, in registers. small: of fewer than LONG_THREADS threads. */
+template <class Row, int vectors, bool small> static __global__ void __launch_bounds__(LONG_THREADS, long_blocks(vectors))
 softmax_block_rows(const __grid_constant__ struct long_rows rows)
 {
-    const int32_t left = (int32_t)rows.each - (int32_t)threadIdx.x;
+    const int32_t left = (int32_t)rows.each - (int32_t)threadIdx.x, threads = small ? (int32_t)blockDim.x : LONG_THREADS;
     const uint4 *const from = rows.x + blockIdx.x * rows.x_stride + threadIdx.x;
     uint4 *const to = rows.y + blockIdx.x * rows.y_stride + threadIdx.x;
     uint4 x[vectors];
 #pragma unroll
     for (int i = 0; i < vectors; i++)
-        x[i] = i * LONG_THREADS < left ? load_read_only(from + i * LONG_THREADS) : least_vector<typename Row::element>();
-    const struct row_sum sum = part_sum<Row, vectors>(x, [] {});
-    part_store<vectors>(to, left, x, Row::results_of_block(sum));
+        x[i] = i * threads < left ? load_read_only(from + i * threads) : least_vector<typename Row::element>();
+    const struct row_sum sum = part_sum<Row, vectors>(x, [] {}, [](auto *value, const auto &take) {
+        if constexpr (small)
+            group_share<LONG_THREADS>(value, 0, blockDim.x, take);
+        else
+            block_share<LONG_THREADS>(value, take);
+    });
+    part_store<vectors>(to, left, threads, x, Row::results_of_block(sum));
 }
 
 /* A row of a group of blocks, in registers while the next one is copied. */
@@ -285,7 +292,7 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
                 if (next < rows.rows)
                     copy.start(from + next * rows.x_stride);
             }
-        });
+        }, [](auto *value, const auto &take) { block_share<LONG_THREADS>(value, take); });
         if (!cluster && copy.starts() && next < rows.rows) /* later, as messages would wait behind it */
             copy.start(from + next * rows.x_stride);
         const typename Row::results results = Row::template results_of_part<LONG_THREADS>(sum, others);
@@ -295,7 +302,7 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
             next = others.told_row();
         else
             next += rows.groups;
-        part_store<vectors>(here, left, x, results);
+        part_store<vectors>(here, left, LONG_THREADS, x, results);
     }
 #ifdef HAVE_CLUSTERS
     if constexpr (cluster)
@@ -547,9 +554,16 @@ template <class Row, int vectors> static cudaError_t block_rows_start(const stru
 {
     struct long_rows rows = long_rows_of(work, Row::element::per_vector);
     rows.each = work->box.length / Row::element::per_vector;
-    const cudaLaunchConfig_t config = launch_config(work->box.outer, LONG_THREADS, stream);
+    const int threads = (int)(rows.each + 32 * vectors - 1) / (32 * vectors) * 32;
+    const bool small = vectors == 8 && threads <= LONG_THREADS * 3 / 4; /* else whole blocks are quicker */
+    const cudaLaunchConfig_t config = launch_config(work->box.outer, small ? threads : LONG_THREADS, stream);
     *launched = true;
-    return work->box.outer > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, softmax_block_rows<Row, vectors>, rows);
+    if (work->box.outer > INT32_MAX)
+        return cudaErrorInvalidValue;
+    if constexpr (vectors == 8)
+        if (small)
+            return cudaLaunchKernelEx(&config, softmax_block_rows<Row, vectors, true>, rows);
+    return cudaLaunchKernelEx(&config, softmax_block_rows<Row, vectors, false>, rows);
 }
 
 /* Rows in registers: of one block; of a cluster; else, and of few rows, of as many blocks that send messages as a device has room for. */

@@ -615,6 +615,15 @@ def short_rows(random):
             yield Case(random, fold=fold, dtype=dtype, softmax=0, shape=shape, gaps=False, to=to, array=array, fast=0, nan=0)
 
 
+def long_rows(random):
+    """Rows of more elements than single doubles add without rounding, in 16 bits and f32. In some of many columns sums are too spread for accumulators."""
+    for fold, dtype, shape in (("sum", "bf16", (26, 65560, 1)), ("stats", "f32", (26, 65544, 1)), ("norm1", "f32", (3, 70000, 1)), ("sum", "f32", (1, 90, 600))):
+        x = random.standard_normal(shape)
+        x[:, 5, ::150] = 1e30
+        array = cli.bf16_bits(x.ravel()) if dtype == "bf16" else x.ravel().astype(stored(dtype))
+        yield Case(random, fold=fold, dtype=dtype, softmax=0, shape=shape, gaps=False, to="none", array=array, fast=0, nan=0, ddof=0)
+
+
 def ties(random):
     """Variances of which many lie in the middle of two doubles, before they are rounded: the divisor is a power of two."""
     for dtype, fold, length in itertools.product(("f16", "bf16", "f32"), ("variance", "std", "stats"), (64, 256)):
@@ -662,7 +671,7 @@ def main():
     count = int(os.environ.get("ALLFOLD_TEST_CASES", "150"))
     for backend in os.environ.get("ALLFOLD_TEST_BACKENDS", "cpu cuda").split():
         random = np.random.default_rng(seed)
-        cases = [*planned(random), *wide_columns(random), *lines(random), *short_rows(random), *ties(random), *near_zero(random)]
+        cases = [*planned(random), *wide_columns(random), *lines(random), *short_rows(random), *long_rows(random), *ties(random), *near_zero(random)]
         cases = cases[::int(os.environ.get("ALLFOLD_TEST_EVERY", "1"))] + [Case(random) for _ in range(count)] + [Spread(random) for _ in range(count)] + list(long_spread(random))
         cases += [Weighted(random, wrong=i % 7 == 6) for i in range(count)]
         before = None

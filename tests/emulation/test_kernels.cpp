@@ -620,7 +620,7 @@ static bool rows_job(const struct rows_case *c, const struct job *job, bool loga
     return right;
 }
 
-/* Rows of one vector and less, of parts of warps, warps and a block; then of one stage in shared memory, of all that a block has, of two blocks
+/* Rows of one vector and less, of parts of warps, two to five warps and a block; then of one stage in shared memory, of all that a block has, of two blocks
    and more; what no kernel takes; and more rows than a device has room for, several times over. */
 static void test_rows(allfold_type type, bool logarithm, allfold_level level)
 {
@@ -633,7 +633,8 @@ static void test_rows(allfold_type type, bool logarithm, allfold_level level)
         {2, most, 0, false, false, true},       {5, most + each, each, false, true, true}, {3, 2 * stage, 0, true, false, true},
         {5, alone - each, 0, false, true, true}, {5, alone + each, 0, true, true, true}, {3, 5 * stage - each, each, true, false, true},
         {1, most + 1, 0, true, false, false},   {2, alone + each, 0, false, false, false}, {60, most + each, 0, false, false, true},
-        {60, 2 * most + each, 0, false, true, alone > 2 * most}};
+        {60, 2 * most + each, 0, false, true, alone > 2 * most}, {11, 300 * each, 0, false, true, true}, {7, 140 * each, each, false, true, true},
+        {5, 530 * each + 1, 1, false, false, true}, {3, most + 300 * each, 0, false, true, true}};
     int count = 0;
     bool right = true;
     if (!tap_wanted("%ssoftmax of rows of %s, level %d", logarithm ? "log-" : "", allfold_type_name(type), (int)level))
