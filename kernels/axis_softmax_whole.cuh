@@ -199,7 +199,7 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
         template <int vectors, class Kept> __device__ __forceinline__ void take_some(const uint4 *x, Kept k, int count)
         {
             if constexpr (missing_costs)
-                if (!__all_sync(0xffffffffu, count >= vectors)) {
+                if (__ballot_sync(0xffffffffu, count < vectors) != 0) {
 #pragma unroll
                     for (int i = 0; i < vectors; i++)
                         if (i < count)
