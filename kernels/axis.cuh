@@ -456,23 +456,23 @@ static __global__ void __launch_bounds__(axis_plan<Axis>::threads, axis_plan<Axi
 axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned char *partials)
 {
     __shared__ __align__(16) unsigned char slots[axis_plan<Axis>::slots_bytes];
-    extern __shared__ __align__(16) unsigned char room[]; /* of words, or staged elements, or tiles */
+    extern __shared__ __align__(16) unsigned char bytes[]; /* of words, or staged elements, or tiles */
     if constexpr (Axis::words == 0) {
         fold_begin<Axis::monoid, typename Axis::value>();
-        any_fold<Axis>(x, cut, partials, room, (typename Axis::ordered *)(Axis::slots_in_room ? room : slots), nullptr);
+        any_fold<Axis>(x, cut, partials, bytes, (typename Axis::ordered *)(Axis::slots_in_room ? bytes : slots), nullptr);
     } else {
         struct failed_rows *again = nullptr;
         if constexpr (Axis::tries) {
             typedef typename Axis::quick quick;
             __shared__ struct failed_rows failed;
             if (cut.quick) {
-                quick_fold<quick>(x, cut, room, (typename quick::ordered *)(quick::slots_in_room ? room : slots), &failed);
+                quick_fold<quick>(x, cut, bytes, (typename quick::ordered *)(quick::slots_in_room ? bytes : slots), &failed);
                 if (failed.any == 0)
                     return;
                 again = &failed;
             }
         }
-        words_fold<Axis>(x, cut, partials, (int64_t *)room, (typename Axis::ordered *)slots, again);
+        words_fold<Axis>(x, cut, partials, (int64_t *)bytes, (typename Axis::ordered *)slots, again);
     }
 }
 
