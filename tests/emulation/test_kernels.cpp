@@ -450,7 +450,7 @@ static void softmax_put(const struct softmax_constants *c, bool logarithm, allfo
         element_put(y_type, at, logarithm ? log_softmax_f64(number, c) : softmax_f64(number, c), 0);
         return;
     }
-    const float result = softmax_f32((float)number, c);
+    const float result = y_type == ALLFOLD_F32 ? softmax_f32((float)number, c) : softmax_short((float)number, c);
     const element_f16 f16 = f32_to_f16(result);
     const element_bf16 bf16 = f32_to_bf16(result);
     const void *const from = y_type == ALLFOLD_F16    ? (const void *)&f16
