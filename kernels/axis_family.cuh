@@ -179,7 +179,7 @@ template <class Axis> static cudaError_t splits_start(unsigned char *partials, c
     return code;
 }
 
-/* Bytes of a block's room. */
+/* Bytes of shared memory that a launch of axis_fold asks for. */
 template <class Axis> static size_t room_of(const struct axis_cut &cut)
 {
     typedef axis_plan<Axis> plan;

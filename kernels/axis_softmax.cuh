@@ -105,12 +105,12 @@ template <int threads, class Value, class Take> static __device__ __forceinline_
     for (uint32_t warp = 1; warp < threads / 32; warp++)
         take(value, shared[warp]);
 }
-/* How a block's threads share out its rows: as many neighbours each, 2, 4, ... 32, or whole warps. */
+/* How a block's threads share out its rows: 1, 2, 4, ... 32 neighbours have one, or whole warps. */
 struct row_members {
     uint32_t count, inverse, rows; /* inverse: 2^16 / count, rounded up */
     __device__ __forceinline__ uint32_t row() const { return threadIdx.x * inverse >> 16; } /* of at most 256 threads */
     __device__ __forceinline__ uint32_t first() const { return row() * count; }
-    /* Of a row's, those of a member, of at most 4. */
+    /* How many of a row's vectors a member has, of at most 4. all: of the row. */
     __device__ __forceinline__ int vectors_of(uint32_t member, uint32_t all) const
     {
         return (member < all) + (member + count < all) + (member + 2 * count < all) + (member + 3 * count < all);

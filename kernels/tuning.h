@@ -162,7 +162,8 @@ constexpr size_t axis_staged_bytes(enum cost cost)
 constexpr struct {
     uint64_t length, least;
 } STAGED_COLUMNS = {7, 128};
-/* Folds of little code, which exists once for each type of aligned elements. LIGHT_LEAST: the length of rows of f32 and 32-bit integers, which gain less. */
+/* Folds of little code, which exists once for each type of aligned elements. LIGHT_LEAST: the length of rows of elements of 4 bytes, at least, as these
+   gain less. */
 constexpr bool axis_is_light(enum cost cost, size_t value_bytes)
 {
     return value_bytes == 4 && (cost == COST_LITTLE || cost == COST_SQUARES || cost == COST_INDEX);
