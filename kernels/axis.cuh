@@ -79,7 +79,10 @@ template <class Axis> struct axis_plan {
     static constexpr size_t tiles_bytes = threads * larger(axis_tile_bytes<Axis>, slot_in_room);
     static constexpr int groups = most >= threads ? threads : most >= 64 ? 64 : most >= 32 ? 32 : most >= 16 ? 16 : most >= 8 ? 8 : 4;
     static_assert(slot_in_room == 0 || threads == TILES_THREADS, "where tiles lie");
+    static constexpr size_t staged_bytes = Axis::tries || Axis::staged_bytes > 0 ? AXIS_SHAPE.stage_bytes + 128 : 0;
+    static constexpr size_t room_bytes = larger(larger(staged_bytes, tiles_bytes), Axis::words > 0 ? AXIS_SHAPE.words_bytes : 0); /* at most */
     static_assert(most >= 4 && slots_bytes <= 40960, "shared memory for the smallest blocks");
+    static_assert(slots_bytes + room_bytes + 256 <= 48 << 10, "shared memory that a launch has without asking for it"); /* 256: for anything else */
 };
 
 /* The first element of row r of the box. */

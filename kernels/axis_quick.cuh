@@ -376,7 +376,7 @@ template <enum monoid of, class Value> struct axis_quick {
     }
     static constexpr bool shares = false;
     static __device__ __forceinline__ void combine(ordered *a, const ordered *b) { a->combine(*b); }
-    /* False: the rounding of a result is not certain. It does not tell that the result is there: if that of another row fails, the block writes it again. */
+    /* False: the rounding of a result is not certain. It does not tell that the result is there: quick_fold does. */
     static __device__ __forceinline__ bool finish(const ordered &sums, const struct axis_finish &call, uint64_t r)
     {
         return results_write<is_stats>(call, r, [&](const struct finish *finish) { return sums.finish(finish, call.fold); });

@@ -1,5 +1,5 @@
-/* Maxima and sums of a group of threads, of which every member needs the whole, and of the blocks of a row: for axis_softmax.cu. A group has
-   a power of two of members, which are neighbours: a part of a warp, or whole warps of one block. */
+/* Maxima and sums of a group of threads, of which every member needs the whole, and of the blocks of a row: for axis_softmax.cu. A group's
+   members are neighbours: a power of two of them, which are a part of a warp, or whole warps of one block. */
 #pragma once
 
 #include "kernels/softmax.cuh"
@@ -139,6 +139,7 @@ static __device__ __forceinline__ void group_share(Value *value, uint32_t first_
             take(value, shared[first + warp]);
     }
 }
+/* Of a power of two of members. */
 template <int threads, class Value, class Take>
 static __device__ __forceinline__ void group_share(Value *value, uint32_t members, const Take &take)
 {

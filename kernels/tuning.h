@@ -166,7 +166,7 @@ constexpr struct {
    gain less. */
 constexpr bool axis_is_light(enum cost cost, size_t value_bytes)
 {
-    return value_bytes == 4 && (cost == COST_LITTLE || cost == COST_SQUARES || cost == COST_INDEX);
+    return value_bytes == 4 && (cost == COST_LITTLE || cost == COST_INDEX);
 }
 constexpr uint64_t LIGHT_LEAST = 1024;
 /* words: of exact sums, which need more registers than others of their cost. */

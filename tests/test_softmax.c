@@ -447,7 +447,7 @@ static void test_rows_of(allfold_context *ctx, allfold_type type, uint64_t rows,
 
 static void test_rows(void)
 {
-    static const struct { uint64_t rows, few, vectors; } cases[] = {{3000, 60, 290}, {2700, 60, 525}, {2700, 60, 1100}, {1800, 40, 2300}, {700, 14, 6000}, {60, 2, 41000}, {20, 1, 70000}};
+    static const struct { uint64_t rows, few, vectors; } cases[] = {{3000, 60, 290}, {2700, 60, 525}, {2700, 60, 1100}, {2300, 60, 1500}, {2000, 60, 1900}, {1800, 40, 2300}, {700, 14, 6000}, {60, 2, 41000}, {20, 1, 70000}};
     static const allfold_type types[] = {ALLFOLD_F32, ALLFOLD_BF16};
     const bool many = test.plain->device->backend == &backend_cuda && !test.standin;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

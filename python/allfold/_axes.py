@@ -160,7 +160,9 @@ class Results(NamedTuple):
 
     def finished(self, dtype: Optional[str]) -> "Results":
         """With integers of their type, or of dtype."""
-        return self if not self.has_integers() else self._replace(values={name: made if self.types[name] in FLOATS else _arrays.as_integers(made, self.types[name], dtype)
+        if not self.has_integers():
+            return self
+        return self._replace(values={name: made if self.types[name] in FLOATS else _arrays.as_integers(made, self.types[name], dtype)
                                      for name, made in self.values.items()})
 
 

@@ -33,8 +33,9 @@ _found: Optional[_Module] = None
 def module() -> Optional[_Module]:
     """None: the program has not imported PyTorch."""
     global _found
-    if _found is None and "torch" in sys.modules:
-        _found = _Module(sys.modules["torch"])
+    torch = sys.modules.get("torch")  # None, too, where a program forbids it; of another thread's import not all may be there yet
+    if _found is None and hasattr(torch, "Tensor") and hasattr(torch, "strided") and hasattr(torch, "cuda"):
+        _found = _Module(torch)
     return _found
 
 
@@ -55,7 +56,7 @@ def elements(x: Any) -> Optional[Tuple[int, int, int, Optional[int], Any]]:
     if known is None or type(x) is not known.tensor or x.layout is not known.strided or x.requires_grad or x.is_neg() or not x.is_contiguous():
         return None
     number = known.numbers.get(x.dtype)
-    if number is None or not (x.is_cuda or x.is_cpu):
+    if number is None or not (x.is_cuda or x.device.type == "cpu"):
         return None
     return x.data_ptr(), x.numel(), number, known.stream_of(x), x
 
@@ -68,7 +69,7 @@ def view(x: Any) -> Tuple[_dlpack.View, Optional[int]]:
     if x.is_neg():
         raise ArgumentError("a tensor with PyTorch's negative bit, which DLPack does not carry: expected one without. x.resolve_neg() makes one")
     stream = known.stream_of(x)
-    if type(x) is known.tensor and x.layout is known.strided and (x.is_cuda or x.is_cpu) and not (x.requires_grad or x.is_conj()):
+    if type(x) is known.tensor and x.layout is known.strided and x.device.type in ("cpu", "cuda") and not (x.requires_grad or x.is_conj()):
         return _dlpack.View(x.data_ptr(), str(x.dtype).replace("torch.", ""), tuple(x.shape), x.stride(), x.is_cuda, None, x), stream
     with known.cuda.device_of(x):
         if x.dtype == known.torch.bool:
@@ -103,14 +104,14 @@ _dtype, _requires_grad = operator.attrgetter("dtype"), operator.attrgetter("requ
 
 
 def words(tensors: List[Any]) -> Optional[Tuple[List[Any], Optional[int]]]:
-    """Address, number and type of the elements of each of several plain tensors on one device, one behind the other, and their stream, in a fifth of the
-    time that elements() takes for each: what is asked of all at once costs no step of the interpreter. None: they are something else."""
+    """Address, number and type of the elements of each of several plain tensors on one device, one behind the other, and their stream: what is asked of
+    all at once costs no step of the interpreter. None: they are something else."""
     known = module()
     if known is None or set(map(type, tensors)) != {known.tensor}:
         return None
     kind, first = known.tensor, tensors[0]
     if not all(map(kind.is_contiguous, tensors)) or any(map(kind.is_neg, tensors)) or any(map(_requires_grad, tensors)) \
-            or not (first.is_cuda or first.is_cpu) or len(set(map(kind.get_device, tensors))) > 1:
+            or first.device.type not in ("cpu", "cuda") or len(set(map(kind.get_device, tensors))) > 1:
         return None
     found: List[Any] = [0] * (3 * len(tensors))
     found[0::3], found[1::3], found[2::3] = map(kind.data_ptr, tensors), map(kind.numel, tensors), map(known.numbers.get, map(_dtype, tensors))
