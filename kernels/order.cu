@@ -6,6 +6,8 @@
      chain      the sample, the search in it, brackets, and the search in what they have kept: kernels that follow one another */
 #include "kernels/order.cuh"
 
+constexpr int SAMPLE_LOADS = 4; /* elements of a sample that a thread loads together, as they lie apart */
+
 template <class Key> struct short_pass {
     const Key *x;
     uint64_t n, first;
@@ -35,10 +37,25 @@ template <class Key> __global__ void __launch_bounds__(ORDER_SHAPE.threads) ties
     end_pass(pass.end, pass.counts);
 }
 
+/* The key of element i of a sample; 0 behind the last one. */
+template <class Key> static __device__ __forceinline__ Key sampled(const short_pass<Key> &pass, uint64_t i)
+{
+    return i < pass.n / pass.stride ? key_of(pass.x[order_sample_place(i, pass.stride)], pass.map) : (Key)0;
+}
+
 template <class Key> __global__ void __launch_bounds__(ORDER_SHAPE.threads) sample_kernel(const __grid_constant__ short_pass<Key> pass)
 {
-    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < pass.n / pass.stride; i += (uint64_t)gridDim.x * blockDim.x)
-        pass.keys[i] = key_of(pass.x[order_sample_place(i, pass.stride)], pass.map);
+    const uint64_t found = pass.n / pass.stride, step = (uint64_t)gridDim.x * blockDim.x;
+    for (uint64_t first = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; first < found; first += SAMPLE_LOADS * step) {
+        Key keys[SAMPLE_LOADS];
+#pragma unroll
+        for (int s = 0; s < SAMPLE_LOADS; s++)
+            keys[s] = sampled(pass, first + s * step);
+#pragma unroll
+        for (int s = 0; s < SAMPLE_LOADS; s++)
+            if (first + s * step < found)
+                pass.keys[first + s * step] = keys[s];
+    }
 }
 
 /* Neighbours are in different groups, so that the largest of a sorted array are, too; and a group has no period. */
@@ -46,13 +63,19 @@ template <class Key> __global__ void __launch_bounds__(ORDER_CHAIN_GROUPS) top_k
 {
     __shared__ Key largest[ORDER_CHAIN_GROUPS];
     const Key flip = pass.smallest ? (Key)~(Key)0 : (Key)0;
+    const uint64_t found = pass.n / pass.stride;
+    auto place_of = [](uint64_t row) { return row * ORDER_CHAIN_GROUPS + (blockIdx.x + row) % ORDER_CHAIN_GROUPS; };
     uint64_t own = 0;
-    for (uint64_t row = threadIdx.x; row * ORDER_CHAIN_GROUPS < pass.n / pass.stride; row += blockDim.x) {
-        const uint64_t i = row * ORDER_CHAIN_GROUPS + (blockIdx.x + row) % ORDER_CHAIN_GROUPS;
-        if (i >= pass.n / pass.stride)
-            continue;
-        const uint64_t key = (Key)(key_of(pass.x[order_sample_place(i, pass.stride)], pass.map) ^ flip);
-        own = key > own ? key : own;
+    for (uint64_t first = threadIdx.x; first * ORDER_CHAIN_GROUPS < found; first += SAMPLE_LOADS * blockDim.x) {
+        Key keys[SAMPLE_LOADS];
+#pragma unroll
+        for (int s = 0; s < SAMPLE_LOADS; s++)
+            keys[s] = sampled(pass, place_of(first + s * blockDim.x));
+#pragma unroll
+        for (int s = 0; s < SAMPLE_LOADS; s++) {
+            const Key key = place_of(first + s * blockDim.x) < found ? (Key)(keys[s] ^ flip) : (Key)0;
+            own = key > own ? key : own;
+        }
     }
 #pragma unroll
     for (int lanes = 16; lanes > 0; lanes /= 2) {
@@ -95,7 +118,8 @@ template <class Key> static cudaError_t short_start(const struct order_work *wor
         return cudaLaunchKernelEx(&groups, top_kernel<Key>, pass);
     const uint64_t items = work->kind == ORDER_SAMPLE ? work->n / work->stride : work->n;
     const cudaLaunchConfig_t config =
-        launch_config(blocks_for(items, ORDER_SHAPE.threads, 1, (uint64_t)multiprocessors * 8), ORDER_SHAPE.threads, stream);
+        launch_config(blocks_for(items, ORDER_SHAPE.threads, work->kind == ORDER_SAMPLE ? SAMPLE_LOADS : 1, (uint64_t)multiprocessors * 8),
+                      ORDER_SHAPE.threads, stream);
     return work->kind == ORDER_SAMPLE ? cudaLaunchKernelEx(&config, sample_kernel<Key>, pass) : cudaLaunchKernelEx(&config, ties_kernel<Key>, pass);
 }
 

@@ -8,6 +8,7 @@
          of floating-point types the same by value, which multiplications do faster than comparisons: these bring the bracket, and little more, to what lies between
          0 and 1, all else to 0 or 1; NaN is told by what it leaves behind
          elements that may be inside go to the lane's queue: few
+     with indices, of top-k, an element is first compared with the bracket's end: nearly all tiles have none that is inside
      if a tile has many of these, or NaN, the next one is looked at element by element, by key: only what is kept goes to the queue
      where a queue is nearly full: the lanes of the warp look at what is in theirs: which bracket, which part of it; what is kept is moved together,
      and stored */
@@ -84,6 +85,7 @@ template <class Key, bool indexed> struct bracket_shape {
 /* Where elements are, seen from the brackets. */
 template <class Key> struct bracket_scale {
     struct value_map values; /* by value */
+    float side, limit;       /* of one bracket: what is less than the limit, times the side, which is 1 or -1, is not inside */
     Key origin;              /* of several, by key: cell c has the keys from origin + (c << shift) on */
     uint32_t shift;
     bool is_known; /* else the elements cannot be looked at in this way */
@@ -93,17 +95,13 @@ template <class Key> struct bracket_setup {
     bracket_scale<Key> scale;
 };
 
-/* Of several brackets, a tile is loaded while the one before is taken: that takes registers. */
-template <class Key, bool several> struct bracket_blocks {
-    static constexpr bool ahead = several && sizeof(Key) <= 4;
-    static constexpr int blocks = ahead ? 3 : ORDER_SHAPE.blocks;
-};
+/* A tile is loaded while the one before is taken: that takes registers. */
+constexpr int BRACKET_BLOCKS = 3;
 
 /* Of a warp: element i of a lane is number 32 * i + lane. Places are in the tile. */
 template <class Key, bool indexed> struct element_queue {
     Key elements[bracket_shape<Key, indexed>::room];
     uint32_t places[indexed ? bracket_shape<Key, indexed>::room : 1];
-    uint64_t at;
 };
 
 /* What is known and counted of several brackets. */
@@ -193,8 +191,12 @@ static __device__ __forceinline__ void set_up(bracket_setup<Key> &setup, const b
         setup.scale.shift = shift;
         setup.scale.origin = (Key)(base >> shift > 0 ? base - ((Key)1 << shift) : 0);
         bool is_known = brackets.count > 0;
-        if constexpr (is_by_value<Way>)
+        if constexpr (is_by_value<Way>) {
+            const bool ends = brackets.list[0].low == 0; /* else it begins, and has all above */
             is_known = map_values<Way, several, Key>(brackets, pass.map, pass.n, pass.multiprocessors, &setup.scale.values);
+            setup.scale.side = ends ? -1 : 1;
+            setup.scale.limit = setup.scale.side * Way::value_of(element_of_key((Key)(ends ? brackets.list[0].last : brackets.list[0].low), pass.map));
+        }
         setup.scale.is_known = is_known || chain == NULL; /* else the host has seen that it is */
     }
     __syncthreads();
@@ -213,8 +215,12 @@ static __device__ __forceinline__ void set_up(bracket_setup<Key> &setup, const b
 template <class Key> static __device__ __forceinline__ uint32_t bracket_of(const several_brackets<Key> &several, Key key, uint32_t count)
 {
     uint32_t b = 0;
-#pragma unroll 1
-    for (uint32_t step = count <= FEW_BRACKETS ? (FEW_BRACKETS + 1) / 2 : 1 << (BRACKET_STEPS - 1); step > 0; step /= 2)
+#pragma unroll
+    for (uint32_t step = 1 << (BRACKET_STEPS - 1); step > (FEW_BRACKETS + 1) / 2; step /= 2)
+        if (count > FEW_BRACKETS)
+            b += several.lows[b + step] <= key ? step : 0;
+#pragma unroll
+    for (uint32_t step = (FEW_BRACKETS + 1) / 2; step > 0; step /= 2)
         b += several.lows[b + step] <= key ? step : 0;
     return b < count ? b : count; /* behind the last one are the largest keys */
 }
@@ -260,15 +266,12 @@ template <class Way, class Key> static __device__ __forceinline__ void make_tabl
     }
 }
 
-/* Stores the first `kept` of a warp's queue, which are keys now; with indices, as far as the answer has room, there, too. False: there was no room for some. */
+/* Stores the first `kept` of a warp's queue, which are keys now, from place `at` on; with indices, as far as the answer has room, there, too. False: there was no
+   room for some. */
 template <class Key, bool indexed>
-static __device__ __forceinline__ bool store_kept(element_queue<Key, indexed> &queue, uint32_t kept, const bracket_pass<Key> &pass, uint64_t first)
+static __device__ __forceinline__ bool store_kept(element_queue<Key, indexed> &queue, uint32_t kept, uint64_t at, const bracket_pass<Key> &pass, uint64_t first)
 {
     const uint32_t lane = threadIdx.x % 32;
-    if (lane == 0)
-        queue.at = atomicAdd((device_count *)&pass.counts[ORDER_KEPT], (device_count)kept);
-    __syncwarp();
-    const uint64_t at = queue.at;
     uint64_t *const indices = pass.end.answer + pass.end.count;
     for (uint32_t i = lane; i < kept && at + i < pass.capacity; i += 32) {
         pass.keys[at + i] = queue.elements[i];
@@ -283,7 +286,7 @@ static __device__ __forceinline__ bool store_kept(element_queue<Key, indexed> &q
 }
 
 template <class Key, class Way, bool several, bool indexed>
-__global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, several>::blocks)
+__global__ void __launch_bounds__(ORDER_SHAPE.threads, BRACKET_BLOCKS)
     bracket_kernel(const __grid_constant__ bracket_pass<Key> pass, const __grid_constant__ cut_array<Key> cut)
 {
     typedef bracket_shape<Key, indexed> shape;
@@ -361,6 +364,19 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
         to += row;
     };
 
+    /* What is kept is stored when the next elements have been loaded: the place takes time. */
+    struct {
+        uint32_t count;
+        uint64_t at, first;
+    } unstored = {};
+    auto store = [&]() {
+        if (unstored.count == 0)
+            return;
+        keeps = store_kept(queue, unstored.count, __shfl_sync(0xffffffffu, unstored.at, 0), pass, unstored.first); /* once there is no room, elements are only counted */
+        unstored.count = 0;
+        __syncwarp();
+    };
+
     /* are_counted: all in the queue is to be kept. */
     auto empty_queue = [&](uint64_t first, bool are_counted) {
         const uint32_t end_of_lane = lane + 32 * (uint32_t)((to - start) / row);
@@ -373,7 +389,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
             bool is_kept = there && keeps;
             if (!are_counted) {
                 count_key(key, there, &own, &is_kept);
-                if constexpr (is_by_value<Way> && !several) /* what has been brought to 1 is counted */
+                if constexpr (is_by_value<Way> && !several && !indexed) /* what has been brought to 1 is counted */
                     own.of[ORDER_FROM] += there && key >= (Key)only.low && bounded(Way::value_of(x), setup.scale.values.scale, setup.scale.values.offset) < 1;
             }
             if (indexed && is_kept)
@@ -389,8 +405,10 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
             kept += (uint32_t)__popc(lanes);
         }
         add_up(own);
-        if (kept > 0)
-            keeps = store_kept(queue, kept, pass, pass.first + first); /* once there is no room, elements are only counted */
+        if (kept > 0 && lane == 0)
+            unstored.at = atomicAdd((device_count *)&pass.counts[ORDER_KEPT], (device_count)kept);
+        unstored.count = kept;
+        unstored.first = pass.first + first;
         __syncwarp();
         to = start;
     };
@@ -431,6 +449,21 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
         return own.of[ORDER_COUNTS] > 0 || inside > shape::each / 8;
     };
 
+    /* Whether some elements may be inside, or are NaN. With indices, a bracket has all beyond one end. */
+    auto has_some = [&](const Key (&x)[shape::each]) {
+        [[maybe_unused]] const float side = setup.scale.side, limit = setup.scale.limit;
+        const Key low = (Key)only.low, width = (Key)(only.last - only.low);
+        bool none = true;
+#pragma unroll
+        for (int e = 0; e < shape::each; e++) {
+            if constexpr (is_by_value<Way>)
+                none = none && Way::value_of(x[e]) * side < limit;
+            else
+                none = none && (Key)(key_of(x[e], pass.map) - low) > width && !(pass.has_nan && key_of(x[e], pass.map) > pass.last_number);
+        }
+        return !none;
+    };
+
     auto take_sparse = [&](const Key (&x)[shape::each], auto there, auto few) {
         [[maybe_unused]] constexpr bool is_few = decltype(few)::value;
         [[maybe_unused]] const bracket_scale<Key> scale = setup.scale;
@@ -460,7 +493,8 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
                     digits.widen();
             } else if constexpr (is_by_value<Way>) {
                 const float at = bounded(Way::value_of(x[e]), scale.values.scale, scale.values.offset);
-                behind = count_ones(behind, there(e) ? at : 0);
+                if (!indexed)
+                    behind = count_ones(behind, there(e) ? at : 0);
                 may_be_inside = fmaf(at, scale.values.sum - at, scale.values.product) > 0;
             } else {
                 const Key key = key_of(x[e], pass.map);
@@ -484,6 +518,9 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
 
     auto take = [&](const Key (&x)[shape::each], auto there, uint64_t first) {
         const bool was_crowded = crowded;
+        store();
+        if (indexed && !was_crowded && __ballot_sync(0xffffffffu, has_some(x)) == 0)
+            return;
         const bool is_few = several && count <= FEW_BRACKETS, beyond = indexed && pass.first + first >= pass.limit;
         const bool is_crowded = was_crowded ? take_apart(x, there, beyond)
                                 : is_few    ? take_sparse(x, there, std::true_type())
@@ -494,9 +531,11 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
         if (is_few && ++digits.tiles == 255 / shape::each)
             take_digits();
     };
-    each_tile<Key, ORDER_SHAPE.threads, shape::loads, bracket_blocks<Key, several>::ahead>(pass.x, cut, take);
+    each_tile<Key, ORDER_SHAPE.threads, shape::loads, true>(pass.x, cut, take);
 
+    store();
     empty_queue(0, crowded);
+    store();
     take_digits();
     from += (uint32_t)(behind - NONE_COUNTED);
     if (from > 0)
@@ -523,7 +562,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, bracket_blocks<Key, sever
 template <class Key, class Way, bool several, bool indexed>
 static cudaError_t bracket_start(const bracket_pass<Key> &pass, const cut_array<Key> &cut, int multiprocessors, void *stream)
 {
-    const uint64_t most = (uint64_t)multiprocessors * bracket_blocks<Key, several>::blocks;
+    const uint64_t most = (uint64_t)multiprocessors * BRACKET_BLOCKS;
     const cudaLaunchConfig_t config =
         launch_config(blocks_for(cut.vectors, ORDER_SHAPE.threads, bracket_shape<Key, indexed>::loads, most), ORDER_SHAPE.threads, stream);
     return cudaLaunchKernelEx(&config, bracket_kernel<Key, Way, several, indexed>, pass, cut);

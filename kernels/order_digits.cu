@@ -9,27 +9,33 @@
      all blocks alike: the ranges of the open targets, cut into digits
      each block: counts, as above, to the round's counters, and waits until all blocks have
      all blocks alike: the sums of the counters; from them a thread for each target its digit
-     all blocks: set the counters of the round before to 0, which the round after the next one has */
+     all blocks: set the counters of the round before to 0, which the round after the next one has
+     if the open targets' ranges have few elements, there is but one more round:
+         each block: lists the elements that are in these ranges, and waits until all blocks have
+         a block for each target: sorts those in its range; the target's key is where its rank says */
 #include "kernels/order.cuh"
 
-constexpr int DIGITS_THREADS = 512, DIGITS_BLOCKS = 3, DIGITS_LOADS = 1, SEARCH_THREADS = 1024, DIGITS_STEPS = 6;
+constexpr int DIGITS_THREADS = 512, DIGITS_BLOCKS = 3, DIGITS_LOADS = 1, SEARCH_THREADS = 1024, SEARCH_LOADS = 2;
+constexpr int DIGITS_STEPS = 6, SEARCH_STEPS = 5, FEW_STEPS = 3; /* by which ranges are found: halves of as many */
 constexpr uint32_t DIGITS_COUNTERS = ORDER_DIGITS_MOST + ORDER_CUTS_MOST + 1;
-constexpr uint32_t SEARCH_COUNTERS = ORDER_DIGITS_MOST + ORDER_SEARCH_MOST + 1; /* of a round */
-static_assert(ORDER_CUTS_MOST < 1 << DIGITS_STEPS, "ranges are found in as many steps");
+constexpr uint32_t SEARCH_COUNTERS = ORDER_DIGITS_MOST + 4; /* of a round; elements that are listed, and how many they are */
+constexpr uint32_t SORTED_MOST = 1 << 11;                   /* elements of a range that a block sorts sooner than all count digits once more */
+static_assert(ORDER_CUTS_MOST <= 1 << DIGITS_STEPS && ORDER_SEARCH_MOST <= 1 << SEARCH_STEPS, "ranges are found in as many steps");
 static_assert(ORDER_SEARCH_MOST == 32, "a lane has each target");
 static_assert(SEARCH_THREADS == 32 * 32, "a lane has each warp's sum");
+static_assert(ORDER_DIGITS_MOST == 8 * SEARCH_THREADS, "a thread has 8 counters");
+static_assert(SEARCH_COUNTERS % 4 == 0 && SORTED_MOST * sizeof(uint64_t) <= DIGITS_COUNTERS * sizeof(uint32_t), "counters are loaded 4 by 4; these are sorted in their place");
+static_assert(3 * SEARCH_COUNTERS / 2 + 2 == ORDER_SEARCH_COUNTS, "the counters of three rounds, and two that count blocks");
 
 /* Ranges, and the counters of their digits. */
 struct digits_shape {
-    uint32_t cuts, digits, half; /* half: the power of two that begins the search for a range */
-    int copies;                  /* of counters: 2^copies */
+    uint32_t cuts, digits;
+    int copies; /* of counters: 2^copies */
 };
 
 static __host__ __device__ struct digits_shape shape_of(uint32_t cuts, uint32_t digits)
 {
-    struct digits_shape shape = {cuts, digits, 1, 0};
-    while (2 * shape.half <= cuts)
-        shape.half *= 2;
+    struct digits_shape shape = {cuts, digits, 0};
     while ((digits << (shape.copies + 1)) <= DIGITS_COUNTERS && shape.copies < 5)
         shape.copies++;
     return shape;
@@ -39,44 +45,51 @@ static __host__ __device__ struct digits_shape shape_of(uint32_t cuts, uint32_t 
 template <class Key> struct key_cuts {
     Key lows[1 << DIGITS_STEPS], widths[1 << DIGITS_STEPS];
     uint32_t firsts[1 << DIGITS_STEPS], shifts[1 << DIGITS_STEPS];
-    /* Called by all threads. Behind the last range no key is. */
+    uint32_t last;
+    /* Called by all threads, which then wait for each other. */
     __device__ __forceinline__ void take(const struct order_cut *cuts, uint32_t count)
     {
         for (uint32_t i = threadIdx.x; i < 1 << DIGITS_STEPS; i += blockDim.x) {
-            const order_cut &own = cuts[i < count ? i : 0];
-            lows[i] = i < count ? (Key)own.low : (Key)~(Key)0;
+            const order_cut &own = cuts[i < count ? i : count - 1];
+            lows[i] = (Key)own.low;
             widths[i] = (Key)(own.last - own.low);
-            firsts[i] = own.first + 1;
+            firsts[i] = own.first;
             shifts[i] = own.shift;
         }
+        if (threadIdx.x == 0)
+            last = count - 1;
+        __syncthreads();
+    }
+    /* The range that begins at the key or before, the first one if none does; of 2^steps ranges. */
+    template <int steps> __device__ __forceinline__ uint32_t range_of(Key key, uint32_t last) const
+    {
+        uint32_t c = 0;
+#pragma unroll
+        for (int step = 1 << (steps - 1); step > 0; step /= 2)
+            c += lows[c + step] <= key ? step : 0;
+        return c < last ? c : last; /* behind the last one it is repeated */
     }
 };
 
-/* Adds what a block's part of the array has of each digit to counts. All threads call it when cuts are there; counters are its own. several: ranges; else
-   the one. */
-template <class Key, int threads, int loads, bool several, class Count>
-static __device__ __forceinline__ void count_digits(const Key *x, const cut_array<Key> &array, struct order_map map, const struct digits_shape shape,
-                                                    const key_cuts<Key> &cuts, uint32_t *counters, Count *counts)
+constexpr uint32_t NO_COUNTER = UINT32_MAX;
+
+/* Adds what a block has of each digit to counts. each(take) calls take(elements, there, ...) for its elements, as each_tile does; counter_of(element) is a digit's
+   counter. All threads call it; counters are its own. */
+template <class Key, class Each, class CounterOf, class Count>
+static __device__ __forceinline__ void count_digits(Each each, CounterOf counter_of, const struct digits_shape shape, uint32_t *counters, Count *counts)
 {
     const uint32_t copies = 1u << shape.copies, copy = threadIdx.x % copies;
     for (uint32_t i = threadIdx.x; i < shape.digits * copies; i += blockDim.x)
         counters[i] = 0;
     __syncthreads();
-    const Key only_low = cuts.lows[0], only_width = cuts.widths[0];
-    const uint32_t only_first = cuts.firsts[0], only_shift = cuts.shifts[0];
-    auto take = [&](const Key (&keys)[elements_of<Key, loads>], auto there, uint64_t) {
+    each([&](const auto &keys, auto there, uint64_t) {
 #pragma unroll
-        for (int e = 0; e < elements_of<Key, loads>; e++) {
-            const Key key = key_of(keys[e], map);
-            uint32_t c = 0;
-            for (uint32_t step = shape.half; several && step > 0; step /= 2)
-                c += cuts.lows[c + step] <= key && c + step < shape.cuts ? step : 0;
-            const Key at = (Key)(key - (several ? cuts.lows[c] : only_low));
-            if (there(e) && at <= (several ? cuts.widths[c] : only_width))
-                atomicAdd(&counters[((several ? cuts.firsts[c] : only_first) + (uint32_t)(at >> (several ? cuts.shifts[c] : only_shift))) * copies + copy], 1u);
+        for (int e = 0; e < (int)(sizeof keys / sizeof(Key)); e++) {
+            const uint32_t counter = counter_of(keys[e]);
+            if (there(e) && counter != NO_COUNTER)
+                atomicAdd(&counters[counter * copies + copy], 1u);
         }
-    };
-    each_tile<Key, threads, loads, false>(x, array, take);
+    });
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < shape.digits; i += blockDim.x) {
         Count sum = 0;
@@ -104,7 +117,18 @@ __global__ void __launch_bounds__(DIGITS_THREADS, DIGITS_BLOCKS)
     __shared__ uint32_t counters[DIGITS_COUNTERS];
     __shared__ key_cuts<Key> cuts;
     cuts.take(pass.cuts, pass.shape.cuts);
-    count_digits<Key, DIGITS_THREADS, DIGITS_LOADS, several>((const Key *)pass.x, array, pass.map, pass.shape, cuts, counters, &pass.counts[ORDER_FIRST_COUNT]);
+    const uint32_t last = cuts.last;
+    const Key only_low = cuts.lows[0], only_width = cuts.widths[0];
+    const uint32_t only_first = cuts.firsts[0], only_shift = cuts.shifts[0];
+    auto counter_of = [&](Key x) {
+        const Key key = key_of(x, pass.map);
+        const uint32_t c = several ? cuts.template range_of<DIGITS_STEPS>(key, last) : 0;
+        const Key at = (Key)(key - (several ? cuts.lows[c] : only_low));
+        const bool is_inside = at <= (several ? cuts.widths[c] : only_width);
+        return is_inside ? (several ? cuts.firsts[c] : only_first) + 1 + (uint32_t)(at >> (several ? cuts.shifts[c] : only_shift)) : NO_COUNTER;
+    };
+    count_digits<Key>([&](auto take) { each_tile<Key, DIGITS_THREADS, DIGITS_LOADS, false>((const Key *)pass.x, array, take); }, counter_of, pass.shape, counters,
+                      &pass.counts[ORDER_FIRST_COUNT]);
     end_pass(pass.end, pass.counts);
 }
 
@@ -130,9 +154,8 @@ cudaError_t order_digits_launch(const struct order_work *work, const struct orde
 /* ---- a search */
 
 struct search_pass {
-    const void *x;
+    const void *x; /* keys */
     uint64_t n;
-    struct order_map map;
     uint64_t *counts; /* 32 bits each, of three rounds in turn; then how many blocks are where others wait for them */
     uint32_t targets, rounds;
     struct order_chain *chain; /* not NULL: the last search of a chain, in what its brackets have kept, if that is no more than n. The chain is the answer */
@@ -146,10 +169,12 @@ struct search_state {
     struct order_cut cuts[ORDER_SEARCH_MOST];
     uint32_t cut_of[ORDER_SEARCH_MOST]; /* of open targets */
     struct digits_shape shape;
+    uint32_t room;    /* counters of each range, from its first one on: a power of two */
+    bool is_last;     /* the elements in the ranges are so few that they are listed */
 };
 
 /* The ranges of the open targets, each once: their order is that of the targets. Then all threads know them. */
-static __device__ __forceinline__ void list_cuts(struct search_state &state, uint32_t targets)
+static __device__ __forceinline__ void list_cuts(struct search_state &state, uint32_t targets, uint32_t most_listed)
 {
     if (threadIdx.x < 32) {
         constexpr uint32_t all = 0xffffffffu;
@@ -172,14 +197,22 @@ static __device__ __forceinline__ void list_cuts(struct search_state &state, uin
             state.cut_of[lane] = own;
         if (is_first)
             order_cut_into(&cut, most);
-        uint32_t room = 1; /* for the digits of each */
+        uint32_t room = 1;
         while (__ballot_sync(all, cut.digits > room) != 0)
             room *= 2;
         cut.first = own * room;
         if (is_first)
             state.cuts[own] = cut;
-        if (lane == 0)
-            state.shape = shape_of(count, count * room + 1);
+        uint64_t inside = is_first ? target.count : 0;
+        const bool is_listed = __ballot_sync(all, is_open && (target.room > 0 || target.count > SORTED_MOST)) == 0; /* with room, no key is looked for */
+#pragma unroll
+        for (int lanes = 16; lanes > 0; lanes /= 2)
+            inside += __shfl_xor_sync(all, inside, lanes);
+        if (lane == 0) {
+            state.shape = shape_of(count, count * room);
+            state.room = room;
+            state.is_last = is_listed && inside <= most_listed;
+        }
     }
     __syncthreads();
 }
@@ -195,32 +228,28 @@ static __device__ __forceinline__ uint32_t warp_running(uint32_t sum)
     return sum;
 }
 
-/* Sets sums[i] to what counters 0 to i have together. Called by all threads. */
-static __device__ __forceinline__ void add_up(const uint32_t *counts, uint32_t count, uint32_t *sums)
+/* Sets sums[i] to what counters 0 to i have together, of ORDER_DIGITS_MOST. Called by all threads. */
+static __device__ __forceinline__ void add_up(const uint32_t *counts, uint32_t *sums)
 {
-    constexpr uint32_t MOST = (SEARCH_COUNTERS + SEARCH_THREADS - 1) / SEARCH_THREADS;
     __shared__ uint32_t of_warps[32];
-    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, each = (count + SEARCH_THREADS - 1) / SEARCH_THREADS;
-    const uint32_t first = threadIdx.x * each, end = first + each < count ? first + each : count;
-    uint32_t loaded[MOST], own = 0; /* all are loaded, and then used: that takes time */
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    uint64_t words[4]; /* all are loaded, and then used: that takes time */
+    uint32_t own[8];
 #pragma unroll
-    for (uint32_t i = 0; i < MOST; i++)
-        loaded[i] = threadIdx.x + i * SEARCH_THREADS < count ? count_now(&counts[threadIdx.x + i * SEARCH_THREADS]) : 0;
+    for (int half = 0; half < 2; half++)
+        load_words((const uint64_t *)counts + 4 * threadIdx.x + 2 * half, &words[2 * half]);
 #pragma unroll
-    for (uint32_t i = 0; i < MOST; i++)
-        if (threadIdx.x + i * SEARCH_THREADS < count)
-            sums[threadIdx.x + i * SEARCH_THREADS] = loaded[i];
-    __syncthreads();
-    for (uint32_t i = first; i < end; i++)
-        own += sums[i];
-    const uint32_t sum = warp_running(own);
+    for (int i = 0; i < 8; i++)
+        own[i] = (uint32_t)(words[i / 2] >> i % 2 * 32) + (i > 0 ? own[i > 0 ? i - 1 : 0] : 0);
+    const uint32_t sum = warp_running(own[7]);
     if (lane == 31)
         of_warps[warp] = sum;
     __syncthreads();
     const uint32_t warps = warp_running(of_warps[lane]);
-    uint32_t running = sum - own + (warp > 0 ? __shfl_sync(0xffffffffu, warps, (int)warp - 1) : 0);
-    for (uint32_t i = first; i < end; i++)
-        sums[i] = running += sums[i];
+    const uint32_t before = sum - own[7] + (warp > 0 ? __shfl_sync(0xffffffffu, warps, (int)warp - 1) : 0);
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        ((uint4 *)sums)[2 * threadIdx.x + half] = {before + own[4 * half], before + own[4 * half + 1], before + own[4 * half + 2], before + own[4 * half + 3]};
     __syncthreads();
 }
 
@@ -241,21 +270,107 @@ static __device__ __forceinline__ void wait_for_blocks(uint64_t *arrived, uint64
 /* The digit in which a target is, and if none has it the last one, from the sums of counters. */
 static __device__ __forceinline__ void find_digit(struct order_target *target, const struct order_cut &cut, const uint32_t *sums)
 {
-    const uint64_t wanted = target->rank - target->below, before = sums[cut.first];
+    const uint64_t wanted = target->rank - target->below, before = cut.first > 0 ? sums[cut.first - 1] : 0;
     uint32_t digit = 0;
     for (uint32_t end = cut.digits - 1; digit < end;) {
         const uint32_t middle = (digit + end) / 2;
-        if (sums[cut.first + 1 + middle] - before <= wanted)
+        if (sums[cut.first + middle] - before <= wanted)
             digit = middle + 1;
         else
             end = middle;
     }
-    order_target_narrow(target, &cut, digit, sums[cut.first + digit] - before, sums[cut.first + digit + 1] - sums[cut.first + digit]);
+    const uint64_t below = digit > 0 ? sums[cut.first + digit - 1] - before : 0;
+    order_target_narrow(target, &cut, digit, below, sums[cut.first + digit] - before - below);
 }
 
-template <class Key> struct search_shape {
-    static constexpr int loads = order_loads(sizeof(Key));
-};
+/* How many elements are listed at most: the counters' memory has room for them. */
+template <class Key> constexpr uint32_t listed_most = ORDER_DIGITS_MOST / (sizeof(Key) == 8 ? 2 : 1);
+
+/* Sorts `count` keys, a power of two. Called by all threads; those of a warp compare neighbours, so that others need not wait for these steps. */
+template <class Key> static __device__ __forceinline__ void sort_keys(Key *keys, uint32_t count)
+{
+    __syncthreads();
+    for (uint32_t size = 2; size <= count; size *= 2)
+        for (uint32_t step = size / 2; step > 0; step /= 2) {
+            for (uint32_t pair = threadIdx.x; pair < count / 2; pair += blockDim.x) {
+                const uint32_t at = 2 * pair - (pair & (step - 1));
+                const Key a = keys[at], b = keys[at + step];
+                if ((a > b) == ((at & size) == 0)) {
+                    keys[at] = b;
+                    keys[at + step] = a;
+                }
+            }
+            if (step > 32 || (step == 1 && size > 32))
+                __syncthreads();
+            else
+                __syncwarp();
+        }
+    __syncthreads();
+}
+
+/* The last round: finds the open targets among the elements of their ranges. Called by all threads of all blocks. memory: of a round. own: shared memory, for
+   `listed` keys. found: what is known of all targets then, which must be read when all blocks are done. */
+template <class Key, class Each, class IsInside>
+static __device__ __forceinline__ void find_in_list(Each each, IsInside is_inside, const search_pass &pass, const search_state &state, Key *own, uint32_t *memory,
+                                                    uint64_t *arrived, uint64_t calls, struct order_target *found)
+{
+    __shared__ uint32_t count, first;
+    uint32_t *const all = &memory[ORDER_DIGITS_MOST];
+    Key *const list = (Key *)memory;
+    if (threadIdx.x == 0)
+        count = 0;
+    __syncthreads();
+    each([&](const auto &keys, auto there, uint64_t) {
+#pragma unroll
+        for (int e = 0; e < (int)(sizeof keys / sizeof(Key)); e++) {
+            if (there(e) && is_inside(keys[e]))
+                own[atomicAdd(&count, 1u)] = keys[e];
+        }
+    });
+    __syncthreads();
+    if (threadIdx.x == 0)
+        first = count > 0 ? atomicAdd(all, count) : 0;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x)
+        list[first + i] = own[i];
+    wait_for_blocks(arrived, calls);
+    for (uint32_t t = blockIdx.x; t < pass.targets; t += gridDim.x) {
+        struct order_target target = state.targets[t];
+        const bool is_open = order_target_is_open(&target);
+        if (threadIdx.x == 0)
+            count = 0;
+        __syncthreads();
+        constexpr int each_thread = listed_most<Key> / SEARCH_THREADS;
+        const uint32_t listed = count_now(all);
+        Key keys[each_thread];
+#pragma unroll
+        for (int i = 0; i < each_thread; i++)
+            keys[i] = threadIdx.x + i * SEARCH_THREADS < listed ? count_now(&list[threadIdx.x + i * SEARCH_THREADS]) : 0;
+#pragma unroll
+        for (int i = 0; i < each_thread; i++)
+            if (is_open && threadIdx.x + i * SEARCH_THREADS < listed && keys[i] >= (Key)target.low && keys[i] <= (Key)target.last)
+                own[atomicAdd(&count, 1u)] = keys[i];
+        __syncthreads();
+        uint32_t sorted = 2;
+        while (sorted < count)
+            sorted *= 2;
+        for (uint32_t i = threadIdx.x; is_open && i < sorted; i += blockDim.x)
+            if (i >= count)
+                own[i] = (Key)~(Key)0;
+        if (is_open) {
+            sort_keys(own, sorted);
+            const uint64_t place = target.rank - target.below;
+            const Key key = own[place < sorted ? place : sorted - 1];
+            const uint32_t at = key > 0 ? interval_of(own, 0, count, (Key)(key - 1)) : 0;
+            target.low = target.last = key;
+            target.below += at;
+            target.count = interval_of(own, 0, count, key) - at;
+        }
+        if (threadIdx.x == 0)
+            found[t] = target;
+        __syncthreads();
+    }
+}
 
 /* The targets of a chain's last search; how many elements its brackets have kept, if they are to be searched. All threads call it. */
 static __device__ __forceinline__ uint64_t take_chain(const search_pass &pass, struct search_state &state)
@@ -288,42 +403,69 @@ template <class Key>
 __global__ void __launch_bounds__(SEARCH_THREADS, 1)
     search_kernel(const __grid_constant__ search_pass pass)
 {
-    __shared__ uint32_t counters[DIGITS_COUNTERS];
+    __shared__ __align__(16) uint32_t counters[DIGITS_COUNTERS];
     __shared__ key_cuts<Key> cuts;
     __shared__ search_state state;
     uint32_t *const of_rounds = (uint32_t *)pass.counts;
     uint64_t *const arrived = &pass.counts[ORDER_SEARCH_COUNTS - 2];
-    uint32_t digits_before = 0;
+    auto of_round = [&](uint32_t round) { return &of_rounds[round % 3 * SEARCH_COUNTERS]; };
+    uint32_t used = 0; /* counters of the round before */
     for (uint32_t i = threadIdx.x; i < pass.targets; i += blockDim.x)
         state.targets[i] = pass.target[i];
     __syncthreads();
     const cut_array<Key> array(pass.x, pass.chain != NULL ? take_chain(pass, state) : pass.n);
-    list_cuts(state, pass.targets);
-    uint32_t round = 0;
-#pragma unroll 1
-    for (; state.shape.cuts > 0 && round < pass.rounds; round++) {
-        uint32_t *const counts = &of_rounds[round % 3 * SEARCH_COUNTERS], *const before = &of_rounds[(round + 2) % 3 * SEARCH_COUNTERS];
-        cuts.take(state.cuts, state.shape.cuts);
-        if (array.vectors <= 2 * (uint64_t)gridDim.x * SEARCH_THREADS) /* few: all blocks get some */
-            count_digits<Key, SEARCH_THREADS, 1, true>((const Key *)pass.x, array, pass.map, state.shape, cuts, counters, counts);
-        else
-            count_digits<Key, SEARCH_THREADS, search_shape<Key>::loads, true>((const Key *)pass.x, array, pass.map, state.shape, cuts, counters, counts);
+    list_cuts(state, pass.targets, listed_most<Key>);
+    auto each = [&](auto take) { each_tile<Key, SEARCH_THREADS, SEARCH_LOADS, false>((const Key *)pass.x, array, take); };
+    /* A round, in which ranges are found by so many steps. */
+    auto take_round = [&](uint32_t *counts, uint32_t round, auto steps) {
+        constexpr int of_range = decltype(steps)::value;
+        const uint32_t room = state.room, last = cuts.last;
+        auto is_inside = [&](Key key) {
+            const uint32_t c = cuts.template range_of<of_range>(key, last);
+            return (Key)(key - cuts.lows[c]) <= cuts.widths[c];
+        };
+        /* What lies behind a range may be counted in its last digit, or in one behind that, in which no target's rank is. */
+        auto counter_of = [&](Key key) {
+            const uint32_t c = cuts.template range_of<of_range>(key, last), digit = (uint32_t)((Key)(key - cuts.lows[c]) >> cuts.shifts[c]);
+            return digit < room ? c * room + digit : NO_COUNTER;
+        };
+        if (state.is_last) {
+            find_in_list<Key>(each, is_inside, pass, state, (Key *)counters, counts, arrived, round + 1, (struct order_target *)of_round(round + 1));
+            return;
+        }
+        count_digits<Key>(each, counter_of, state.shape, counters, counts);
         wait_for_blocks(arrived, round + 1);
-        for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < digits_before; i += gridDim.x * blockDim.x)
-            before[i] = 0;
-        digits_before = state.shape.digits;
-        add_up(counts, state.shape.digits, counters);
+        add_up(counts, counters);
         if (threadIdx.x < pass.targets && order_target_is_open(&state.targets[threadIdx.x]))
             find_digit(&state.targets[threadIdx.x], state.cuts[state.cut_of[threadIdx.x]], counters);
+    };
+    uint32_t round = 0;
+    bool is_listed = false;
+#pragma unroll 1
+    for (; state.shape.cuts > 0 && round < pass.rounds && !is_listed; round++) {
+        uint32_t *const counts = of_round(round), *const before = of_round(round + 2);
+        is_listed = state.is_last;
+        cuts.take(state.cuts, state.shape.cuts);
+        if (state.shape.cuts <= 1 << FEW_STEPS)
+            take_round(counts, round, std::integral_constant<int, FEW_STEPS>());
+        else
+            take_round(counts, round, std::integral_constant<int, SEARCH_STEPS>());
+        for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < used; i += gridDim.x * blockDim.x)
+            before[i] = 0;
+        used = is_listed ? ORDER_DIGITS_MOST + 1 : state.shape.digits;
         __syncthreads();
-        list_cuts(state, pass.targets);
+        list_cuts(state, pass.targets, listed_most<Key>);
     }
     end_pass(pass.end, pass.counts, [&]() {
-        for (uint32_t i = threadIdx.x; i < digits_before; i += blockDim.x)
-            of_rounds[(round + 2) % 3 * SEARCH_COUNTERS + i] = 0;
+        const uint64_t *const found = is_listed ? (const uint64_t *)of_round(round) : (const uint64_t *)state.targets;
         uint64_t *const targets = pass.chain != NULL ? (uint64_t *)pass.chain->targets : pass.end.answer;
         for (uint32_t i = threadIdx.x; i < sizeof(struct order_target) / 8 * pass.targets; i += blockDim.x)
-            targets[i] = ((const uint64_t *)state.targets)[i];
+            targets[i] = is_listed ? count_now(&found[i]) : found[i];
+        __syncthreads();
+        for (uint32_t i = threadIdx.x; i < used; i += blockDim.x)
+            of_round(round + 2)[i] = 0;
+        for (uint32_t i = threadIdx.x; is_listed && i < sizeof(struct order_target) / 4 * pass.targets; i += blockDim.x)
+            of_round(round)[i] = 0;
         if (threadIdx.x < 2)
             arrived[threadIdx.x] = 0;
         __syncthreads();
@@ -335,10 +477,10 @@ __global__ void __launch_bounds__(SEARCH_THREADS, 1)
 template <class Key> static cudaError_t search_start(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)
 {
     const cut_array<Key> array(work->x, work->n);
-    static_assert(3 * SEARCH_COUNTERS <= 2 * (ORDER_SEARCH_COUNTS - 2), "the counters of three rounds, and two that count blocks");
-    if (work->target_count > ORDER_SEARCH_MOST || end->count != ORDER_SEARCH_COUNTS || work->n > UINT32_MAX)
+    const struct order_map map = order_map_of(work->type);
+    if (work->target_count > ORDER_SEARCH_MOST || end->count != ORDER_SEARCH_COUNTS || work->n > UINT32_MAX || map.flip != 0 || map.add != 0)
         return cudaErrorInvalidValue;
-    search_pass pass = {work->x, work->n, order_map_of(work->type), work->counts, work->target_count, work->rounds, work->chain, work->chain_elements, work->chain_last,
+    search_pass pass = {work->x, work->n, work->counts, work->target_count, work->rounds, work->chain, work->chain_elements, work->chain_last,
                         *end, {}};
     for (uint32_t i = 0; i < work->target_count; i++)
         pass.target[i] = work->targets[i];

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { CELLS_MOST = 1 << 20 }; /* of a table, by key: a device has room for them beside the counters and edges of as many bins */
 
@@ -10,6 +11,9 @@ struct histogram {
     struct order o;
     const allfold_bins *call;
     double low, high, step; /* the first edge, and the last; even bins' width */
+    double *edges;   /* the caller's, or NULL; */
+    int64_t *counts; /* and the counts */
+    bool is_filled;  /* edges are there, and the counts' memory has been written */
     uint64_t *boundaries; /* unless a device has even bins: the edges', that of what is above the last, and that of NaN: as far as there are such keys */
     uint32_t count;
 };
@@ -65,6 +69,18 @@ static double edge_of(const struct histogram *h, uint64_t i)
     if (h->call->edges != NULL)
         return h->call->edges[i];
     return i == bins ? h->high : (h->step == 0 ? (double)i / (double)bins * (h->high - h->low) : (double)i * h->step) + h->low;
+}
+
+/* What needs no counts. The first write to memory takes the host as long as the counts. */
+static void fill(struct order *o)
+{
+    struct histogram *const h = (struct histogram *)o;
+    if (h->is_filled)
+        return;
+    for (uint64_t i = 0; h->edges != NULL && i <= h->call->count; i++)
+        h->edges[i] = edge_of(h, i);
+    memset(h->counts, 0, h->call->count * sizeof *h->counts);
+    h->is_filled = true;
 }
 
 static void take_edges(struct histogram *h)
@@ -164,7 +180,20 @@ static void make_table(struct histogram *h, struct order_table *table)
     order_table_free(&other);
 }
 
-static void count_bins(struct histogram *h, int64_t *counts, allfold_outside *outside)
+/* Takes `count` counters, from number 1 on behind ORDER_FIRST_COUNT. */
+static void take_counts(const struct order *o, uint64_t count, int64_t *to)
+{
+    const uint32_t *const from = o->short_counts;
+    if (from == NULL) {
+        memcpy(to, &o->counts[ORDER_FIRST_COUNT + 1], count * sizeof *to);
+        return;
+    }
+#pragma omp simd
+    for (uint64_t i = 0; i < count; i++)
+        to[i] = from[ORDER_FIRST_COUNT + 1 + i];
+}
+
+static void count_bins(struct histogram *h, allfold_outside *outside)
 {
     struct order *const o = &h->o;
     const uint64_t bins = h->call->count;
@@ -178,12 +207,13 @@ static void count_bins(struct histogram *h, int64_t *counts, allfold_outside *ou
         set_boundaries(h);
         make_table(h, &table);
     }
+    o->meanwhile = fill;
     order_pass(o, &work, bins + 3);
     order_table_free(&table);
     if (o->error->status != ALLFOLD_OK)
         return;
-    for (uint64_t i = 0; i < bins; i++)
-        counts[i] = (int64_t)order_count(o, i + 1);
+    fill(o);
+    take_counts(o, bins, h->counts);
     *outside = (allfold_outside){.count = o->seen, .below = order_count(o, 0), .above = order_count(o, bins + 1), .nan = order_count(o, bins + 2)};
 }
 
@@ -198,14 +228,12 @@ static uint64_t call_number(const allfold_bins *call)
 allfold_status core_histogram(struct allfold_context *ctx, const struct order_input *input, const allfold_bins *call, double *edges,
                               int64_t *counts, allfold_outside *outside, struct error *error)
 {
-    struct histogram h = {.o = {.ctx = ctx, .input = input, .error = error}, .call = call};
+    struct histogram h = {.o = {.ctx = ctx, .input = input, .error = error}, .call = call, .edges = edges, .counts = counts};
     order_open(&h.o, error->status == ALLFOLD_OK ? call_number(call) : 0, call->edges == NULL && !call->has_range);
     if (error->status == ALLFOLD_OK)
         take_edges(&h);
     if (error->status == ALLFOLD_OK)
-        count_bins(&h, counts, outside);
-    for (uint64_t i = 0; edges != NULL && error->status == ALLFOLD_OK && i <= call->count; i++)
-        edges[i] = edge_of(&h, i);
+        count_bins(&h, outside);
     order_close(&h.o);
     free(h.boundaries);
     return error->status;

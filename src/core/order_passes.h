@@ -32,6 +32,8 @@ struct order {
     struct order_set set;
     /* Called when the set, of elements that stream, is full: makes room. NULL: then it overflows. */
     void (*trim)(struct order *o);
+    /* NULL; or what the host does while a device is at work. Only passes over elements in device memory call it. */
+    void (*meanwhile)(struct order *o);
     uint64_t *counts;         /* of the last pass, of all ranks: see order_work. Behind them is room for ORDER_MORE_COUNTS */
     const uint32_t *short_counts; /* NULL; or the counters, which then are not in `counts`: of even bins, if there is one rank */
     uint64_t seen, kept;      /* elements in it, without those left out; in the sets of all ranks, */

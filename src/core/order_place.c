@@ -173,8 +173,11 @@ static void run_on_device(struct order *o, const struct order_work *given, const
         work.answered = work.short_counts ? (counts / 2 + 7) / 8 * 8 : counts;
         work.answer_room = work.indices != NULL ? ANSWERED_ROOM : 0;
     }
-    if (!order_failed(o) && ctx->device->backend->order(in_place_queue(ctx), &work, o->error) == ALLFOLD_OK && counts > 0)
+    if (!order_failed(o) && ctx->device->backend->order(in_place_queue(ctx), &work, o->error) == ALLFOLD_OK && counts > 0) {
+        if (o->meanwhile != NULL)
+            o->meanwhile(o);
         take_counts(o, &work, counts);
+    }
     if (!order_failed(o) && clean > 0)
         ctx->order_clean = clean;
     if (!order_failed(o) && work.answer_room > 0 && o->counts[ORDER_KEPT] <= ANSWERED_ROOM)

@@ -85,7 +85,7 @@ struct order_brackets {
     bool whole;
     struct order_bracket list[ORDER_BRACKETS_MOST];
 };
-/* What is counted of each: elements from low on, within the bracket or behind it; those that equal low; that equal last, which is not low; the
+/* What is counted of each: elements from low on, within the bracket or behind it, unless what is kept has indices; those that equal low; that equal last, which is not low; the
    others inside. */
 enum { ORDER_FROM, ORDER_LOW, ORDER_LAST, ORDER_BETWEEN, ORDER_COUNTS };
 
@@ -175,7 +175,7 @@ struct order_cut {
    have smaller ones. */
 struct order_target {
     uint64_t rank, low, last, below;
-    uint64_t count; /* elements with a key in [low, last], as far as that is known; else all */
+    uint64_t count; /* elements with a key in [low, last], or more, up to all */
     uint64_t room;  /* its key need not be known better if these are so many, at most */
 };
 HOST_DEVICE bool order_target_is_open(const struct order_target *target) { return target->low < target->last && target->count > target->room; }
@@ -272,7 +272,7 @@ HOST_DEVICE uint64_t order_target_locate(struct order_target *target, const stru
 
 /* ---- a search, on a device with memory of its own: round by round the ranges of targets are cut, and the elements counted */
 
-enum { ORDER_SEARCH_MOST = 32, /* targets */ ORDER_SEARCH_COUNTS = (3 * (ORDER_DIGITS_MOST + ORDER_SEARCH_MOST + 1) + 1) / 2 + 2 };
+enum { ORDER_SEARCH_MOST = 32, /* targets */ ORDER_SEARCH_COUNTS = 3 * (ORDER_DIGITS_MOST + 4) / 2 + 2 };
 
 /* ---- a chain, on a device with memory of its own that has all elements: the sample, the search in it, brackets, their pass, and the search in what that has
    kept, one after the other, and nothing of it waits for the host */
@@ -302,7 +302,7 @@ HOST_DEVICE uint64_t order_sample_place(uint64_t i, uint64_t stride)
 {
     uint64_t hash = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
     hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
-    return i * stride + (hash >> 32) % (stride < UINT32_MAX ? stride : UINT32_MAX);
+    return i * stride + ((hash >> 32) * (stride < UINT32_MAX ? stride : UINT32_MAX) >> 32);
 }
 
 /* ---- a pass */

@@ -161,9 +161,20 @@ static bool digits_are_right(const struct sample &s, uint32_t count)
     return right;
 }
 
-/* Some targets are the same, the range of some is known in part, and some need not be known well. Counters are 0 afterwards. */
-static bool search_is_right(const struct sample &s, uint32_t count)
+/* A search is among keys. */
+static struct sample keys_as_elements(struct sample s)
 {
+    const size_t each = allfold_type_bytes(s.type);
+    s.type = order_key_type(s.type);
+    for (uint64_t i = 0; i < COUNT; i++)
+        memcpy(&s.bytes[i * each], &s.keys[i], each);
+    return s;
+}
+
+/* Some targets are the same, the range of some is known in part, and some need not be known well. Counters are 0 afterwards. */
+static bool search_is_right(const struct sample &of, uint32_t count)
+{
+    const struct sample s = keys_as_elements(of);
     struct order_target targets[ORDER_SEARCH_MOST] = {};
     std::vector<uint64_t> counts(ORDER_SEARCH_COUNTS), answer(ORDER_SEARCH_COUNTS);
     for (uint32_t i = 0; i < count; i++) {
