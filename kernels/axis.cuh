@@ -7,6 +7,7 @@
                         exact sums: first by accumulators (axis_quick.cuh). Rows that these do not hold are folded again: members add
                         to words in shared memory, as in exact.cuh
                         one member finishes the result, or stores the partial
+     axis_columns   the same of columns of short elements: each group takes as many that lie side by side as share a word
      axis_combine   each group: the partials of a row's splits, combined
      words_finish   each thread: a result of words
 
@@ -33,6 +34,7 @@ struct axis_cut {
     uint64_t splits, chunk;  /* of the length, in elements */
     uint64_t stride;         /* of partials, in bytes */
     struct axis_block block;
+    int side_bits;           /* log2 of a group's rows: columns that share words; else 0 */
     struct axis_block word_block; /* for words, of which shared memory has room for some groups */
     bool aligned;            /* elements of a row are neighbours, and every split of a row is aligned to 16 bytes */
     struct axis_stage stage;
@@ -200,6 +202,46 @@ static __device__ __forceinline__ void member_take(typename Axis::state *state, 
     }
 }
 
+/* The same of columns that share words: a state each. */
+template <class Axis, class Element>
+static __device__ __forceinline__ void columns_take(typename Axis::state *states, const void *x, const struct axis_cut &cut, const struct axis_place &place)
+{
+    typedef typename Element::stored stored;
+    constexpr uint32_t size = AXIS_SHAPE.tile, side = 4 / sizeof(stored);
+    const uint64_t begin = place.split * cut.chunk, left = cut.box.length - begin, length = left < cut.chunk ? left : cut.chunk, stride = cut.box.axis_stride;
+    const stored *const from = (const stored *)x + row_at(cut.box, cut.from + place.row) + begin * stride;
+    const int run_bits = Axis::has_rest ? 0 : 4;
+    struct axis_tile tile = {(uint64_t)place.member << run_bits, (uint64_t)place.members << run_bits, run_bits};
+    const uint64_t step = (run_bits == 0 ? tile.jump : 1) * stride;
+#pragma unroll 1
+    for (; tile_place(tile, size - 1) < length; tile.first += (uint64_t)size * place.members) {
+        const stored *const at = from + tile.first * stride;
+        uint32_t words[size];
+#pragma unroll
+        for (uint32_t i = 0; i < size; i++)
+            words[i] = __ldg((const uint32_t *)(at + i * step));
+#pragma unroll
+        for (uint32_t s = 0; s < side; s++) {
+            typename Axis::value values[size];
+#pragma unroll
+            for (uint32_t i = 0; i < size; i++)
+                values[i] = Element::load(vector_element<stored>(make_uint4(words[i], 0, 0, 0), s));
+            Axis::take(&states[s], values, size, AXIS_MARK);
+            Axis::place(&states[s], tile, cut.first + begin);
+        }
+    }
+#pragma unroll 1
+    for (uint32_t i = 0; i < size && tile_place(tile, i) < length; i++) {
+        const uint64_t at = tile_place(tile, i);
+        const uint4 word = make_uint4(__ldg((const uint32_t *)(from + at * stride)), 0, 0, 0);
+#pragma unroll
+        for (uint32_t s = 0; s < side; s++) {
+            const typename Axis::value value = Element::load(vector_element<stored>(word, s));
+            Axis::take(&states[s], &value, 1, cut.first + begin + at);
+        }
+    }
+}
+
 /* Combines the partials of the first `members` members of a group, those of one warp, in that of the first. */
 template <class Axis>
 static __device__ __forceinline__ void lanes_combine(typename Axis::ordered *mine, uint32_t members, uint32_t distance)
@@ -283,8 +325,8 @@ static __device__ __forceinline__ struct axis_rows rows_of(const void *x, const 
         return {part.first, part.rows, 0};
     }
     const uint32_t splits = (uint32_t)cut.splits;
-    const uint64_t first = (uint64_t)(blockIdx.x / splits) * cut.block.groups, left = cut.results - first;
-    return {first, left < cut.block.groups ? left : cut.block.groups, blockIdx.x % splits};
+    const uint64_t most = (uint64_t)cut.block.groups << cut.side_bits, first = blockIdx.x / splits * most, left = cut.results - first;
+    return {first, left < most ? left : most, blockIdx.x % splits};
 }
 
 /* The partial of row r and split s. */
@@ -340,6 +382,44 @@ static __device__ __forceinline__ void ordered_fold(const void *x, const struct 
     members_combine<Axis>(&end, slots, thread, block.members, block.columns ? block.groups : 1);
     if (is_row && thread.member == 0 && !ordered_end<Axis>(end, cut, partials, rows.first + thread.group, rows.split))
         failed->add(thread.group, (uint32_t)rows.count);
+}
+
+/* The same of columns that share words. */
+template <class Axis, class Element>
+static __device__ __forceinline__ void columns_fold_of(const void *x, const struct axis_cut &cut, unsigned char *partials, typename Axis::ordered *slots,
+                                                    struct failed_rows *failed)
+{
+    constexpr uint32_t side = 4 / sizeof(typename Element::stored);
+    const struct axis_block &block = cut.block;
+    const struct axis_thread thread = thread_of(block);
+    const struct axis_rows rows = rows_of(x, cut);
+    const uint32_t row = thread.group * side;
+    const bool is_row = thread.works && row < rows.count;
+    typename Axis::state states[side];
+#pragma unroll
+    for (uint32_t s = 0; s < side; s++)
+        Axis::start(&states[s], nullptr, false);
+    if (is_row)
+        columns_take<Axis, Element>(states, x, cut, {rows.first + row, rows.split, thread.member, block.members});
+#pragma unroll
+    for (uint32_t s = 0; s < side; s++) {
+        typename Axis::ordered end = Axis::end_of(states[s]);
+        if (s > 0)
+            __syncthreads();
+        members_combine<Axis>(&end, slots, thread, block.members, block.groups);
+        if (is_row && thread.member == 0 && !ordered_end<Axis>(end, cut, partials, rows.first + row + s, rows.split))
+            failed->add(row + s, (uint32_t)rows.count);
+    }
+}
+template <class Axis>
+static __device__ __forceinline__ void columns_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, typename Axis::ordered *slots,
+                                                    struct failed_rows *failed)
+{
+    with_element_of<typename Axis::value>(cut.type, [&](auto element) {
+        typedef decltype(element) Element;
+        if constexpr (sizeof(typename Element::stored) < 4)
+            columns_fold_of<Axis, Element>(x, cut, partials, slots, failed);
+    });
 }
 
 /* The same of staged rows. */
@@ -446,7 +526,12 @@ static __device__ __forceinline__ void quick_fold(const void *x, const struct ax
     if (threadIdx.x < 32)
         failed->bits[threadIdx.x] = failed->any = 0;
     __syncthreads();
-    any_fold<Quick>(x, cut, nullptr, stage, slots, failed);
+    bool is_folded = false;
+    if constexpr (Quick::is_light)
+        if ((is_folded = cut.side_bits > 0))
+            columns_fold<Quick>(x, cut, nullptr, slots, failed);
+    if (!is_folded)
+        any_fold<Quick>(x, cut, nullptr, stage, slots, failed);
     __syncthreads();
     if (cut.finish.done != nullptr)
         for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x)
@@ -477,6 +562,16 @@ axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned c
         }
         words_fold<Axis>(x, cut, partials, (int64_t *)bytes, (typename Axis::ordered *)slots, again);
     }
+}
+
+/* A kernel of its own, as others have fewer registers. Not for words. */
+template <class Axis>
+static __global__ void __launch_bounds__(axis_plan<Axis>::threads, axis_plan<Axis>::blocks)
+axis_columns(const void *x, const __grid_constant__ struct axis_cut cut, unsigned char *partials)
+{
+    __shared__ __align__(16) unsigned char slots[axis_plan<Axis>::slots_bytes];
+    fold_begin<Axis::monoid, typename Axis::value>();
+    columns_fold<Axis>(x, cut, partials, (typename Axis::ordered *)slots, nullptr);
 }
 
 /* Combines the splits of each row in the first. A group of threads a row; words are added one by one. */

@@ -21,20 +21,39 @@ static struct axis_block block_with(uint32_t groups, uint32_t members, bool colu
     return block;
 }
 
+/* Whether the fold has little code: of exact sums that which is tried first. */
+template <class Axis> static bool is_light(bool quick)
+{
+    if constexpr (Axis::tries)
+        return quick && Axis::quick::is_light;
+    else
+        return Axis::is_light;
+}
+
+/* log2 of how many columns a thread takes: as many as share a word, if all words are whole, and enough threads are left. */
+static int side_bits_of(const struct axis_cut &cut, const void *x, int multiprocessors)
+{
+    const struct box &box = cut.box;
+    const int bits = box.inner > 1 && cut.bytes_bits < 2 ? 2 - cut.bytes_bits : 0;
+    const uint64_t steps = box.axis_stride | (box.outer > 1 ? box.outer_stride | box.inner : 0);
+    const bool are_whole = (uintptr_t)x % 4 == 0 && ((steps | cut.from | cut.results) & ((1u << bits) - 1)) == 0;
+    const uint64_t groups = cut.results >> bits, splits = u64_max(1, box.length / (uint64_t)(AXIS_SHAPE.tile * AXIS_SHAPE.least));
+    return are_whole && groups >= 32 && groups * splits >= (uint64_t)multiprocessors * AXIS_SHAPE.blocks * AXIS_SHAPE.threads ? bits : 0;
+}
+
 /* The block for that number of results, of `tiles` tiles each. A member of a row has axis_rounds tiles, because combining members takes time, or
    fewer if there are too few threads otherwise. Of rows that are folded quickly blocks are small, if there are enough: while one combines, others load. */
 template <class Axis> static struct axis_block block_of(uint64_t results, uint64_t tiles, bool columns, bool quick, int multiprocessors)
 {
     typedef axis_plan<Axis> plan;
     const uint64_t rounds = axis_rounds(Axis::cost, Axis::words > 0 && !quick, tiles);
-    bool light = Axis::is_light;
-    if constexpr (Axis::tries)
-        light = quick && Axis::quick::is_light;
+    const bool light = is_light<Axis>(quick);
     const uint64_t enough = (uint64_t)multiprocessors * AXIS_SHAPE.blocks * plan::threads;
     const uint32_t groups = quick ? plan::threads : plan::groups;
     uint32_t side_by_side = power_up(results, groups);
-    if (Axis::tries && Axis::cost == COST_STATS && quick) /* these have no splits */
-        while (side_by_side > AXIS_LEAST_COLUMNS && results * plan::threads < enough * side_by_side)
+    if (quick) /* these have no splits */
+        while (side_by_side > AXIS_LEAST_COLUMNS && results * plan::threads < enough * side_by_side
+               && (Axis::cost == COST_STATS || tiles * side_by_side >= 32 * plan::threads))
             side_by_side /= 2;
     if (columns)
         return block_with(side_by_side, power_up(tiles, plan::threads / side_by_side), true);
@@ -108,6 +127,13 @@ static void cut_stage(struct axis_cut *cut, size_t longest, int multiprocessors,
         cut->stage.wide_bits++;
 }
 
+/* How many blocks the results take. */
+static uint64_t blocks_of(const struct axis_cut &cut)
+{
+    const uint64_t rows = (uint64_t)cut.block.groups << cut.side_bits;
+    return (cut.results + rows - 1) / rows;
+}
+
 /* Elements of a row lie side by side, or those of neighbouring rows do: then as many groups as possible stand side by side. */
 template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work *work, struct range rows, int multiprocessors)
 {
@@ -132,9 +158,12 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     cut.stride = stride_of<Axis>;
     cut.aligned = cut.box.axis_stride == 1 && (uintptr_t)work->x % 16 == 0 && cut.box.inner == 1
                   && (cut.box.outer == 1 || cut.box.outer_stride * bytes % 16 == 0);
-    const auto block_up = [&] { cut.block = block_of<Axis>(cut.results, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, cut.quick, multiprocessors); };
+    const auto block_up = [&] {
+        cut.side_bits = is_light<Axis>(cut.quick) ? side_bits_of(cut, work->x, multiprocessors) : 0;
+        cut.block = block_of<Axis>(cut.results >> cut.side_bits, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, cut.quick, multiprocessors);
+    };
     block_up();
-    const uint64_t blocks = (cut.results + cut.block.groups - 1) / cut.block.groups, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
+    const uint64_t blocks = blocks_of(cut), wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
     const uint64_t least = tile * cut.block.members * AXIS_SHAPE.least, room = work->bytes / (cut.results * cut.stride);
     uint64_t splits = u64_min(u64_max(1, wanted / blocks), u64_max(1, cut.box.length / least));
     splits = u64_max(1, u64_min(u64_max(splits, cut.box.length >> AXIS_CHUNK_BITS), room));
@@ -154,6 +183,8 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     }
     if (staged_bytes > 0)
         cut_stage(&cut, staged_bytes, multiprocessors, plan::threads);
+    if (cut.stage.rows > 0)
+        cut.side_bits = 0;
     cut.word_block = cut.block;
     if (cut.block.groups > (uint32_t)plan::groups)
         cut.word_block = block_with(plan::groups, cut.block.groups * cut.block.members / plan::groups, cut.block.columns);
@@ -193,11 +224,15 @@ template <class Axis> static cudaError_t rows_start(const struct axis_work *work
     unsigned char *const partials = (unsigned char *)work->partials;
     const uint64_t blocks = cut.stage.planes > 0 ? (cut.box.outer + cut.stage.planes - 1) / cut.stage.planes
                             : cut.stage.rows > 0 ? cut.box.outer * cut.stage.plane_cuts
-                                                 : (cut.results + cut.block.groups - 1) / cut.block.groups * cut.splits;
+                                                 : blocks_of(cut) * cut.splits;
     cudaLaunchConfig_t config = launch_config(blocks, (int)u64_max(cut.block.groups * cut.block.members, 32), stream);
     config.dynamicSmemBytes = room_of<Axis>(cut);
-    const cudaError_t code
-        = blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, axis_fold<Axis>, work->x, cut, partials);
+    cudaError_t code = blocks > INT32_MAX ? cudaErrorInvalidValue : cudaSuccess;
+    void (*kernel)(const void *, const struct axis_cut, unsigned char *) = axis_fold<Axis>;
+    if constexpr (Axis::is_light)
+        kernel = cut.side_bits > 0 ? axis_columns<Axis> : kernel;
+    if (code == cudaSuccess)
+        code = cudaLaunchKernelEx(&config, kernel, work->x, cut, partials);
     return code != cudaSuccess ? code : splits_start<Axis>(partials, cut, true, stream);
 }
 

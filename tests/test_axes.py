@@ -574,6 +574,8 @@ def wide_columns(random):
             yield Case(random, fold=fold, dtype=dtype, softmax=0, shape=shape, gaps=False, to="none", array=array, fast=fast)
     for dtype, columns, length in (("f32", 2100, 13), ("f64", 2100, 20), ("f16", 1100, 15), ("int8", 1100, 9)):
         yield Case(random, fold="sum", dtype=dtype, softmax=0, shape=(1, length, columns), to="none", fast=0)
+    for dtype, fold, length, inner in (("bf16", "sum", 705, 600), ("f16", "max", 704, 602), ("int16", "argmin", 717, 600), ("int8", "argmax", 705, 1200), ("uint8", "sum", 719, 1204)):
+        yield Case(random, fold=fold, dtype=dtype, softmax=0, shape=(2, length, inner), gaps=False, to="none", memory=DEVICE)  # columns that share words
     for dtype, logarithm in itertools.product(FLOATS, (0, 1)):
         yield Case(random, softmax=1, logarithm=logarithm, cut="outer", shape=(1, 525 if logarithm else 37, 700 - 600 * logarithm), dtype=dtype, to=dtype, gaps=False)
 
