@@ -51,9 +51,9 @@ template <class Axis> static struct axis_block block_of(uint64_t results, uint64
     const uint64_t enough = (uint64_t)multiprocessors * AXIS_SHAPE.blocks * plan::threads;
     const uint32_t groups = quick ? plan::threads : plan::groups;
     uint32_t side_by_side = power_up(results, groups);
+    const auto least = whole_columns_of(Axis::cost);
     if (quick) /* these have no splits */
-        while (side_by_side > AXIS_LEAST_COLUMNS && results * plan::threads < enough * side_by_side
-               && (Axis::cost == COST_STATS || tiles * side_by_side >= 32 * plan::threads))
+        while (side_by_side > least.side && results * plan::threads < enough * side_by_side && tiles * side_by_side >= 2 * least.tiles * plan::threads)
             side_by_side /= 2;
     if (columns)
         return block_with(side_by_side, power_up(tiles, plan::threads / side_by_side), true);
@@ -171,7 +171,8 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     cut.splits = u64_max(1, (cut.box.length + cut.chunk - 1) / cut.chunk);
     size_t staged_bytes = Axis::staged_bytes;
     if constexpr (Axis::tries) {
-        const bool fills = Axis::cost == COST_STATS && cut.box.inner > 1 && cut.results >= (uint64_t)multiprocessors * AXIS_LEAST_COLUMNS;
+        const bool fills = cut.box.inner > 1 && cut.results >> (is_light<Axis>(true) ? side_bits_of(cut, work->x, multiprocessors) : 0)
+                                                    >= (uint64_t)multiprocessors * whole_columns_of(Axis::cost).enough(cut.box.length);
         cut.quick = cut.finishes && (cut.splits == 1 || fills) && rows.count == work->box.outer * work->box.inner
                     && cut.box.length <= (Axis::quick::in_doubles && bytes == 4 ? AXIS_SHAPE.quick_f32 : AXIS_SHAPE.quick);
         if (cut.quick) {

@@ -179,7 +179,15 @@ constexpr uint64_t axis_rounds(enum cost cost, bool words, uint64_t tiles)
 {
     return !words && (cost == COST_EXPONENTIAL || cost == COST_BINS || cost == COST_STATS) ? (tiles >= 64 ? 32 : tiles > 16 ? tiles / 2 : 8) : 8;
 }
-constexpr uint32_t AXIS_LEAST_COLUMNS = 16; /* side by side: of stats, so that there are enough blocks */
+/* Columns whose exact sums, or stats, are tried without words, and so are not split. side: so many, at least, lie side by side in a block, and fewer than fit if there
+   would be too few blocks and each member still has `tiles` tiles. Columns that would be split are tried so if a multiprocessor has `few` of them, or `many` if they
+   are long. */
+struct whole_columns {
+    uint32_t side, few, many;
+    uint64_t tiles, longest;
+    constexpr uint32_t enough(uint64_t length) const { return length > longest ? many : few; }
+};
+constexpr struct whole_columns whole_columns_of(enum cost cost) { return cost == COST_STATS ? whole_columns{16, 16, 16, 0, 0} : whole_columns{32, 128, 256, 16, 4096}; }
 /* Log-probabilities and sums of exponentials of rows at level fast, of at least `least` elements: a warp a row, or a part of it. vectors: of a thread's
    tile. */
 constexpr struct {
