@@ -34,8 +34,8 @@ struct axis_cut {
     uint64_t splits, chunk;  /* of the length, in elements */
     uint64_t stride;         /* of partials, in bytes */
     struct axis_block block;
-    int side_bits;           /* log2 of a group's rows: columns that share words; else 0 */
     struct axis_block word_block; /* for words, of which shared memory has room for some groups */
+    uint32_t rows;           /* of a block: as many as it has groups, or several times that, columns that share words */
     bool aligned;            /* elements of a row are neighbours, and every split of a row is aligned to 16 bytes */
     struct axis_stage stage;
     bool quick;              /* exact sums: plain additions are tried first */
@@ -325,8 +325,8 @@ static __device__ __forceinline__ struct axis_rows rows_of(const void *x, const 
         return {part.first, part.rows, 0};
     }
     const uint32_t splits = (uint32_t)cut.splits;
-    const uint64_t most = (uint64_t)cut.block.groups << cut.side_bits, first = blockIdx.x / splits * most, left = cut.results - first;
-    return {first, left < most ? left : most, blockIdx.x % splits};
+    const uint64_t first = (uint64_t)(blockIdx.x / splits) * cut.rows, left = cut.results - first;
+    return {first, left < cut.rows ? left : cut.rows, blockIdx.x % splits};
 }
 
 /* The partial of row r and split s. */
@@ -449,6 +449,9 @@ template <class Axis>
 static __device__ __forceinline__ void any_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, unsigned char *stage,
                                                 typename Axis::ordered *slots, struct failed_rows *failed)
 {
+    if constexpr (Axis::is_light && Axis::words < 0) /* others have a kernel for these */
+        if (cut.rows > cut.block.groups)
+            return columns_fold<Axis>(x, cut, partials, slots, failed);
     if constexpr (Axis::staged_bytes > 0)
         if (cut.stage.rows > 0)
             return staged_fold<Axis>(x, cut, partials, stage, slots, failed);
@@ -526,12 +529,7 @@ static __device__ __forceinline__ void quick_fold(const void *x, const struct ax
     if (threadIdx.x < 32)
         failed->bits[threadIdx.x] = failed->any = 0;
     __syncthreads();
-    bool is_folded = false;
-    if constexpr (Quick::is_light)
-        if ((is_folded = cut.side_bits > 0))
-            columns_fold<Quick>(x, cut, nullptr, slots, failed);
-    if (!is_folded)
-        any_fold<Quick>(x, cut, nullptr, stage, slots, failed);
+    any_fold<Quick>(x, cut, nullptr, stage, slots, failed);
     __syncthreads();
     if (cut.finish.done != nullptr)
         for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x)

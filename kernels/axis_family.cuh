@@ -128,11 +128,7 @@ static void cut_stage(struct axis_cut *cut, size_t longest, int multiprocessors,
 }
 
 /* How many blocks the results take. */
-static uint64_t blocks_of(const struct axis_cut &cut)
-{
-    const uint64_t rows = (uint64_t)cut.block.groups << cut.side_bits;
-    return (cut.results + rows - 1) / rows;
-}
+static uint64_t blocks_of(const struct axis_cut &cut) { return (cut.results + cut.rows - 1) / cut.rows; }
 
 /* Elements of a row lie side by side, or those of neighbouring rows do: then as many groups as possible stand side by side. */
 template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work *work, struct range rows, int multiprocessors)
@@ -159,8 +155,9 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     cut.aligned = cut.box.axis_stride == 1 && (uintptr_t)work->x % 16 == 0 && cut.box.inner == 1
                   && (cut.box.outer == 1 || cut.box.outer_stride * bytes % 16 == 0);
     const auto block_up = [&] {
-        cut.side_bits = is_light<Axis>(cut.quick) ? side_bits_of(cut, work->x, multiprocessors) : 0;
-        cut.block = block_of<Axis>(cut.results >> cut.side_bits, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, cut.quick, multiprocessors);
+        const int bits = is_light<Axis>(cut.quick) ? side_bits_of(cut, work->x, multiprocessors) : 0;
+        cut.block = block_of<Axis>(cut.results >> bits, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, cut.quick, multiprocessors);
+        cut.rows = cut.block.groups << bits;
     };
     block_up();
     const uint64_t blocks = blocks_of(cut), wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
@@ -185,7 +182,7 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     if (staged_bytes > 0)
         cut_stage(&cut, staged_bytes, multiprocessors, plan::threads);
     if (cut.stage.rows > 0)
-        cut.side_bits = 0;
+        cut.rows = cut.block.groups;
     cut.word_block = cut.block;
     if (cut.block.groups > (uint32_t)plan::groups)
         cut.word_block = block_with(plan::groups, cut.block.groups * cut.block.members / plan::groups, cut.block.columns);
@@ -231,7 +228,7 @@ template <class Axis> static cudaError_t rows_start(const struct axis_work *work
     cudaError_t code = blocks > INT32_MAX ? cudaErrorInvalidValue : cudaSuccess;
     void (*kernel)(const void *, const struct axis_cut, unsigned char *) = axis_fold<Axis>;
     if constexpr (Axis::is_light)
-        kernel = cut.side_bits > 0 ? axis_columns<Axis> : kernel;
+        kernel = cut.rows > cut.block.groups ? axis_columns<Axis> : kernel;
     if (code == cudaSuccess)
         code = cudaLaunchKernelEx(&config, kernel, work->x, cut, partials);
     return code != cudaSuccess ? code : splits_start<Axis>(partials, cut, true, stream);
