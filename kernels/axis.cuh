@@ -124,8 +124,8 @@ static __device__ __forceinline__ void runs_take(typename Axis::state *state, ty
 /* Takes a member's tiles of aligned elements of 4 bytes or less, as long as all vectors are there that it loads at a time: those of one tile, or of
    several tiles of short elements, so that as many bytes of these are under way. */
 template <class Axis, class Element>
-static __device__ __forceinline__ void vectors_take(typename Axis::state *state, const struct axis_run &run, struct axis_tile *tile, uint64_t step,
-                                                    uint64_t first)
+static __device__ __forceinline__ void whole_vectors_take(typename Axis::state *state, const struct axis_run &run, struct axis_tile *tile, uint64_t step,
+                                                          uint64_t first)
 {
     typedef typename Element::stored stored;
     constexpr uint32_t size = AXIS_SHAPE.tile, count = Element::per_vector, of_tile = size / count, vectors = size / 4;
@@ -178,7 +178,7 @@ static __device__ __forceinline__ void member_take(typename Axis::state *state, 
     if constexpr (Axis::is_light)
         if (run.aligned && (cut.bytes_bits < 2 || run.length >= LIGHT_LEAST))
             with_element_of<value>(cut.type, [&](auto element) {
-                vectors_take<Axis, decltype(element)>(state, run, &tile, (uint64_t)size * place.members, cut.first + begin);
+                whole_vectors_take<Axis, decltype(element)>(state, run, &tile, (uint64_t)size * place.members, cut.first + begin);
             });
 #pragma unroll 1
     for (; tile.first < run.length; tile.first += (uint64_t)size * place.members) {

@@ -110,19 +110,23 @@ struct digits_pass {
     struct order_cut cuts[ORDER_CUTS_MOST];
 };
 
-template <class Key, bool several>
+/* Ranges are found by so many steps; 0: there is one. */
+template <class Key, int steps>
 __global__ void __launch_bounds__(DIGITS_THREADS, DIGITS_BLOCKS)
     digits_kernel(const __grid_constant__ digits_pass pass, const __grid_constant__ cut_array<Key> array)
 {
     __shared__ uint32_t counters[DIGITS_COUNTERS];
     __shared__ key_cuts<Key> cuts;
     cuts.take(pass.cuts, pass.shape.cuts);
+    constexpr bool several = steps > 0;
     const uint32_t last = cuts.last;
     const Key only_low = cuts.lows[0], only_width = cuts.widths[0];
     const uint32_t only_first = cuts.firsts[0], only_shift = cuts.shifts[0];
     auto counter_of = [&](Key x) {
         const Key key = key_of(x, pass.map);
-        const uint32_t c = several ? cuts.template range_of<DIGITS_STEPS>(key, last) : 0;
+        uint32_t c = 0;
+        if constexpr (several)
+            c = cuts.template range_of<steps>(key, last);
         const Key at = (Key)(key - (several ? cuts.lows[c] : only_low));
         const bool is_inside = at <= (several ? cuts.widths[c] : only_width);
         return is_inside ? (several ? cuts.firsts[c] : only_first) + 1 + (uint32_t)(at >> (several ? cuts.shifts[c] : only_shift)) : NO_COUNTER;
@@ -142,8 +146,8 @@ template <class Key> static cudaError_t digits_start(const struct order_work *wo
         pass.cuts[i] = work->cuts[i];
     const cudaLaunchConfig_t config =
         launch_config(blocks_for(array.vectors, DIGITS_THREADS, DIGITS_LOADS, (uint64_t)multiprocessors * DIGITS_BLOCKS), DIGITS_THREADS, stream);
-    return work->cut_count > 1 ? cudaLaunchKernelEx(&config, digits_kernel<Key, true>, pass, array)
-                               : cudaLaunchKernelEx(&config, digits_kernel<Key, false>, pass, array);
+    const uint32_t cuts = work->cut_count;
+    return cudaLaunchKernelEx(&config, cuts == 1 ? digits_kernel<Key, 0> : cuts <= 1 << FEW_STEPS ? digits_kernel<Key, FEW_STEPS> : digits_kernel<Key, DIGITS_STEPS>, pass, array);
 }
 
 cudaError_t order_digits_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)
