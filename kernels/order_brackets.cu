@@ -1,6 +1,7 @@
 /* Counts the elements below, at the ends of, and in brackets of keys, and keeps those that are inside (fold/order.h). Of a chain, each block makes the brackets of
    what was found in the sample.
 
+     of top-k, whose elements have indices, each thread first compares its elements of a tile with the bracket's end: in nearly all tiles none is inside
      each thread, for its elements of a tile:
          of one bracket: the key less the bracket's begin; is it behind that, and not beyond the end?
          of several: the key's cell; if that has no key of a bracket, the table says how many brackets begin before it: of few as a number with a digit
@@ -8,7 +9,6 @@
          of floating-point types the same by value, which multiplications do faster than comparisons: these bring the bracket, and little more, to what lies between
          0 and 1, all else to 0 or 1; NaN is told by what it leaves behind
          elements that may be inside go to the lane's queue: few
-     with indices, of top-k, an element is first compared with the bracket's end: nearly all tiles have none that is inside
      if a tile has many of these, or NaN, the next one is looked at element by element, by key: only what is kept goes to the queue
      where a queue is nearly full: the lanes of the warp look at what is in theirs: which bracket, which part of it; what is kept is moved together,
      and stored */

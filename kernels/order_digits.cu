@@ -16,7 +16,7 @@
 #include "kernels/order.cuh"
 
 constexpr int DIGITS_THREADS = 512, DIGITS_BLOCKS = 3, DIGITS_LOADS = 1, SEARCH_THREADS = 1024, SEARCH_LOADS = 2;
-constexpr int DIGITS_STEPS = 6, SEARCH_STEPS = 5, FEW_STEPS = 3; /* by which ranges are found: halves of as many */
+constexpr int DIGITS_STEPS = 6, SEARCH_STEPS = 5, FEW_STEPS = 3; /* find one of 64 ranges, of 32, of 8 */
 constexpr uint32_t DIGITS_COUNTERS = ORDER_DIGITS_MOST + ORDER_CUTS_MOST + 1;
 constexpr uint32_t SEARCH_COUNTERS = ORDER_DIGITS_MOST + 4; /* of a round; elements that are listed, and how many they are */
 constexpr uint32_t SORTED_MOST = 1 << 11;                   /* elements of a range that a block sorts sooner than all count digits once more */
@@ -24,8 +24,10 @@ static_assert(ORDER_CUTS_MOST <= 1 << DIGITS_STEPS && ORDER_SEARCH_MOST <= 1 << 
 static_assert(ORDER_SEARCH_MOST == 32, "a lane has each target");
 static_assert(SEARCH_THREADS == 32 * 32, "a lane has each warp's sum");
 static_assert(ORDER_DIGITS_MOST == 8 * SEARCH_THREADS, "a thread has 8 counters");
-static_assert(SEARCH_COUNTERS % 4 == 0 && SORTED_MOST * sizeof(uint64_t) <= DIGITS_COUNTERS * sizeof(uint32_t), "counters are loaded 4 by 4; these are sorted in their place");
+static_assert(SEARCH_COUNTERS % 4 == 0, "counters are loaded 4 by 4");
+static_assert(SORTED_MOST * sizeof(uint64_t) <= DIGITS_COUNTERS * sizeof(uint32_t), "a block sorts where its counters were");
 static_assert(3 * SEARCH_COUNTERS / 2 + 2 == ORDER_SEARCH_COUNTS, "the counters of three rounds, and two that count blocks");
+static_assert(sizeof(struct order_chain) % 16 == 0, "a search's counters, which lie behind a chain, are aligned");
 
 /* Ranges, and the counters of their digits. */
 struct digits_shape {
@@ -338,30 +340,28 @@ static __device__ __forceinline__ void find_in_list(Each each, IsInside is_insid
     for (uint32_t i = threadIdx.x; i < count; i += blockDim.x)
         list[first + i] = own[i];
     wait_for_blocks(arrived, calls);
+    constexpr int each_thread = listed_most<Key> / SEARCH_THREADS;
+    const uint32_t listed = count_now(all);
     for (uint32_t t = blockIdx.x; t < pass.targets; t += gridDim.x) {
         struct order_target target = state.targets[t];
-        const bool is_open = order_target_is_open(&target);
-        if (threadIdx.x == 0)
-            count = 0;
-        __syncthreads();
-        constexpr int each_thread = listed_most<Key> / SEARCH_THREADS;
-        const uint32_t listed = count_now(all);
-        Key keys[each_thread];
+        if (order_target_is_open(&target)) {
+            if (threadIdx.x == 0)
+                count = 0;
+            __syncthreads();
+            Key keys[each_thread];
 #pragma unroll
-        for (int i = 0; i < each_thread; i++)
-            keys[i] = threadIdx.x + i * SEARCH_THREADS < listed ? count_now(&list[threadIdx.x + i * SEARCH_THREADS]) : 0;
+            for (int i = 0; i < each_thread; i++)
+                keys[i] = threadIdx.x + i * SEARCH_THREADS < listed ? count_now(&list[threadIdx.x + i * SEARCH_THREADS]) : 0;
 #pragma unroll
-        for (int i = 0; i < each_thread; i++)
-            if (is_open && threadIdx.x + i * SEARCH_THREADS < listed && keys[i] >= (Key)target.low && keys[i] <= (Key)target.last)
-                own[atomicAdd(&count, 1u)] = keys[i];
-        __syncthreads();
-        uint32_t sorted = 2;
-        while (sorted < count)
-            sorted *= 2;
-        for (uint32_t i = threadIdx.x; is_open && i < sorted; i += blockDim.x)
-            if (i >= count)
+            for (int i = 0; i < each_thread; i++)
+                if (threadIdx.x + i * SEARCH_THREADS < listed && keys[i] >= (Key)target.low && keys[i] <= (Key)target.last)
+                    own[atomicAdd(&count, 1u)] = keys[i];
+            __syncthreads();
+            uint32_t sorted = 2;
+            while (sorted < count)
+                sorted *= 2;
+            for (uint32_t i = count + threadIdx.x; i < sorted; i += blockDim.x)
                 own[i] = (Key)~(Key)0;
-        if (is_open) {
             sort_keys(own, sorted);
             const uint64_t place = target.rank - target.below;
             const Key key = own[place < sorted ? place : sorted - 1];
@@ -369,10 +369,10 @@ static __device__ __forceinline__ void find_in_list(Each each, IsInside is_insid
             target.low = target.last = key;
             target.below += at;
             target.count = interval_of(own, 0, count, key) - at;
+            __syncthreads(); /* before the next ones are written */
         }
         if (threadIdx.x == 0)
             found[t] = target;
-        __syncthreads();
     }
 }
 
@@ -458,7 +458,8 @@ __global__ void __launch_bounds__(SEARCH_THREADS, 1)
             before[i] = 0;
         used = is_listed ? ORDER_DIGITS_MOST + 1 : state.shape.digits;
         __syncthreads();
-        list_cuts(state, pass.targets, listed_most<Key>);
+        if (!is_listed)
+            list_cuts(state, pass.targets, listed_most<Key>);
     }
     end_pass(pass.end, pass.counts, [&]() {
         const uint64_t *const found = is_listed ? (const uint64_t *)of_round(round) : (const uint64_t *)state.targets;
