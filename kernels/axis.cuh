@@ -313,7 +313,7 @@ static __device__ __forceinline__ void staged_take(typename Axis::state *state, 
     }
 }
 
-/* A block's rows. It takes as many at a time as it has groups. */
+/* A block's rows: for each group one, or columns that share a word. Staged ones, and those of words, are taken in turns. */
 struct axis_rows {
     uint64_t first, count;
     uint32_t split;

@@ -95,9 +95,6 @@ template <class Key> struct bracket_setup {
     bracket_scale<Key> scale;
 };
 
-/* A tile is loaded while the one before is taken: that takes registers. */
-constexpr int BRACKET_BLOCKS = 3;
-
 /* Of a warp: element i of a lane is number 32 * i + lane. Places are in the tile. */
 template <class Key, bool indexed> struct element_queue {
     Key elements[bracket_shape<Key, indexed>::room];
@@ -286,7 +283,7 @@ static __device__ __forceinline__ bool store_kept(element_queue<Key, indexed> &q
 }
 
 template <class Key, class Way, bool several, bool indexed>
-__global__ void __launch_bounds__(ORDER_SHAPE.threads, BRACKET_BLOCKS)
+__global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
     bracket_kernel(const __grid_constant__ bracket_pass<Key> pass, const __grid_constant__ cut_array<Key> cut)
 {
     typedef bracket_shape<Key, indexed> shape;
@@ -440,7 +437,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, BRACKET_BLOCKS)
         for (int e = 0; e < shape::each; e++) {
             const Key key = key_of(x[e], pass.map);
             own.of[ORDER_COUNTS] += pass.has_nan && there(e) && key > pass.last_number;
-            own.of[ORDER_FROM] += !several && there(e) && key >= (Key)only.low;
+            own.of[ORDER_FROM] += !several && !indexed && there(e) && key >= (Key)only.low;
             inside += count_key(key, there(e), &own, &is_kept);
             if (is_kept && !(beyond && key >= (Key)pass.ties.low && key <= (Key)pass.ties.last))
                 push(x[e], e);
@@ -498,7 +495,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, BRACKET_BLOCKS)
                 may_be_inside = fmaf(at, scale.values.sum - at, scale.values.product) > 0;
             } else {
                 const Key key = key_of(x[e], pass.map);
-                from += there(e) && key >= low;
+                from += !indexed && there(e) && key >= low;
                 may_be_inside = (Key)(key - low) <= width && count > 0;
             }
             if (there(e) && may_be_inside)
@@ -562,7 +559,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, BRACKET_BLOCKS)
 template <class Key, class Way, bool several, bool indexed>
 static cudaError_t bracket_start(const bracket_pass<Key> &pass, const cut_array<Key> &cut, int multiprocessors, void *stream)
 {
-    const uint64_t most = (uint64_t)multiprocessors * BRACKET_BLOCKS;
+    const uint64_t most = (uint64_t)multiprocessors * ORDER_SHAPE.blocks;
     const cudaLaunchConfig_t config =
         launch_config(blocks_for(cut.vectors, ORDER_SHAPE.threads, bracket_shape<Key, indexed>::loads, most), ORDER_SHAPE.threads, stream);
     return cudaLaunchKernelEx(&config, bracket_kernel<Key, Way, several, indexed>, pass, cut);

@@ -25,7 +25,7 @@ static_assert(ORDER_SEARCH_MOST == 32, "a lane has each target");
 static_assert(SEARCH_THREADS == 32 * 32, "a lane has each warp's sum");
 static_assert(ORDER_DIGITS_MOST == 8 * SEARCH_THREADS, "a thread has 8 counters");
 static_assert(SEARCH_COUNTERS % 4 == 0, "counters are loaded 4 by 4");
-static_assert(SORTED_MOST * sizeof(uint64_t) <= DIGITS_COUNTERS * sizeof(uint32_t), "a block sorts where its counters were");
+static_assert(ORDER_DIGITS_MOST <= DIGITS_COUNTERS && SORTED_MOST <= ORDER_DIGITS_MOST / 2, "a block lists and sorts where its counters were");
 static_assert(3 * SEARCH_COUNTERS / 2 + 2 == ORDER_SEARCH_COUNTS, "the counters of three rounds, and two that count blocks");
 static_assert(sizeof(struct order_chain) % 16 == 0, "a search's counters, which lie behind a chain, are aligned");
 
@@ -315,7 +315,7 @@ template <class Key> static __device__ __forceinline__ void sort_keys(Key *keys,
 }
 
 /* The last round: finds the open targets among the elements of their ranges. Called by all threads of all blocks. memory: of a round. own: shared memory, for
-   `listed` keys. found: what is known of all targets then, which must be read when all blocks are done. */
+   listed_most<Key> keys. found: what is known of all targets then, which must be read when all blocks are done. */
 template <class Key, class Each, class IsInside>
 static __device__ __forceinline__ void find_in_list(Each each, IsInside is_inside, const search_pass &pass, const search_state &state, Key *own, uint32_t *memory,
                                                     uint64_t *arrived, uint64_t calls, struct order_target *found)
@@ -430,8 +430,9 @@ __global__ void __launch_bounds__(SEARCH_THREADS, 1)
         };
         /* What lies behind a range may be counted in its last digit, or in one behind that, in which no target's rank is. */
         auto counter_of = [&](Key key) {
-            const uint32_t c = cuts.template range_of<of_range>(key, last), digit = (uint32_t)((Key)(key - cuts.lows[c]) >> cuts.shifts[c]);
-            return digit < room ? c * room + digit : NO_COUNTER;
+            const uint32_t c = cuts.template range_of<of_range>(key, last);
+            const Key digit = (Key)((Key)(key - cuts.lows[c]) >> cuts.shifts[c]);
+            return digit < room ? c * room + (uint32_t)digit : NO_COUNTER;
         };
         if (state.is_last) {
             find_in_list<Key>(each, is_inside, pass, state, (Key *)counters, counts, arrived, round + 1, (struct order_target *)of_round(round + 1));

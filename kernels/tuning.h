@@ -240,8 +240,8 @@ constexpr struct {
 
 /* Passes of order statistics: a thread has 16 elements of a tile, 8 of 8 bytes. A table: counters in shared memory leave room for two blocks, mostly. */
 constexpr struct {
-    int threads, blocks;
-} ORDER_SHAPE = {256, 4};
+    int threads, blocks; /* the latter where elements are kept: a tile is loaded while the one before is taken, and that takes registers */
+} ORDER_SHAPE = {256, 3};
 constexpr int order_loads(size_t element_bytes) { return element_bytes >= 4 ? 4 : (int)element_bytes; }
 constexpr struct {
     int threads, blocks;

@@ -475,7 +475,7 @@ allfold_status allfold_compare(allfold_context *context, const allfold_array *a,
                                allfold_comparison *comparison);
 
 /* Order statistics of a global array, of any element type, exactly. They are the same to the bit on any number of ranks and on any device.
-   Collective and blocking; outputs, equal on every rank, are host memory, and written only on ALLFOLD_OK. docs/order.md.
+   Collective and blocking; outputs, equal on every rank, are host memory, and written only on ALLFOLD_OK, but for those of a histogram. docs/order.md.
 
    Quantiles: results[i] is that of quantiles->q[i]. An element is an f64, or of integers an i64 or u64; what lies between two is an f64.
    ALLFOLD_NO_VALUE: the array is empty, or what ALLFOLD_NAN_OMIT leaves of it, or it has NaN under ALLFOLD_NAN_ERROR. */
@@ -487,7 +487,7 @@ allfold_status allfold_topk(allfold_context *context, const allfold_array *part,
 
 /* How many elements are in each bin: from its edge on and below the next, in the last one also those that equal the last edge. Elements are
    compared with the f64 edges themselves. counts: bins->count of them; edges: NULL, or gets bins->count + 1, of even bins those of
-   numpy.histogram. outside may be NULL. */
+   numpy.histogram. outside may be NULL. If the call fails, counts and edges may have been written: a host does that while a device counts. */
 allfold_status allfold_histogram(allfold_context *context, const allfold_array *part, const allfold_bins *bins, int64_t *counts, double *edges,
                                  allfold_outside *outside);
 
