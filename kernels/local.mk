@@ -34,6 +34,8 @@ kernel_sources = \
 	kernels/order_brackets.cu \
 	kernels/order_digits.cu \
 	kernels/order_even.cu \
+	kernels/order_sample.cu \
+	kernels/order_search.cu \
 	kernels/order_table.cu \
 	kernels/softmax.cu \
 	kernels/softmax_resident.cu \

@@ -228,5 +228,6 @@ static inline uint64_t blocks_for(uint64_t vectors, int threads, int loads, uint
 cudaError_t order_brackets_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream);
 cudaError_t order_digits_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream);
 cudaError_t order_search_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream);
+cudaError_t order_sample_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream);
 cudaError_t order_table_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream);
 cudaError_t order_even_launch(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream);

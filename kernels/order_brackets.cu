@@ -61,10 +61,8 @@ template <class Key> struct bracket_pass {
     bool has_nan;
     uint32_t multiprocessors;
     struct order_brackets brackets;
-    struct order_chain *chain; /* NULL: the brackets are known. Else they are made of what a search in a sample has found: */
-    uint32_t pairs;            /* of so many pairs of targets; 0: of one, beyond which all is kept */
-    uint64_t sampled;
-    bool smallest;
+    struct order_chain *chain; /* NULL: the brackets are known. Else they are made of what a search in a sample has found */
+    bool is_top, smallest;     /* that is one target, beyond which all is kept; else pairs */
     struct order_space space;
     struct order_ties ties;
     uint64_t limit;
@@ -168,17 +166,18 @@ static __device__ __forceinline__ void set_up(bracket_setup<Key> &setup, const b
     const struct order_chain *const chain = pass.chain;
     for (uint32_t i = threadIdx.x; chain == NULL && i < pass.brackets.count; i += blockDim.x)
         setup.brackets.list[i] = pass.brackets.list[i];
-    for (uint32_t i = threadIdx.x; chain != NULL && i < 2 * pass.pairs + (pass.pairs == 0); i += blockDim.x)
+    const uint32_t pairs = chain != NULL ? (uint32_t)chain->pairs : 0;
+    for (uint32_t i = threadIdx.x; chain != NULL && i < 2 * pairs + pass.is_top; i += blockDim.x)
         scratch[i] = chain->targets[i];
     __syncthreads();
     if (threadIdx.x == 0) {
         setup.brackets.count = pass.brackets.count;
         setup.brackets.whole = pass.brackets.whole;
-        if (chain != NULL && pass.pairs > 0) {
-            order_brackets_take(&setup.brackets, scratch, pass.pairs, pass.sampled, pass.last_number);
-        } else if (chain != NULL) {
+        if (pass.is_top) {
             setup.brackets.count = scratch->count <= scratch->room; /* else there are ties */
             setup.brackets.list[0] = order_side(&pass.space, pass.smallest ? scratch->last : scratch->low, pass.smallest, pass.space.most);
+        } else if (chain != NULL) {
+            order_brackets_take(&setup.brackets, scratch, pairs, chain->sampled, pass.last_number);
         }
         const struct order_brackets &brackets = setup.brackets;
         const Key base = brackets.count > 0 ? (Key)brackets.list[0].low : 0, length = brackets.count > 0 ? (Key)brackets.list[brackets.count - 1].last - base : 0;
@@ -577,16 +576,15 @@ template <class Key> static cudaError_t brackets_start(const struct order_work *
 {
     struct order_chain *const chain = work->chain;
     const cut_array<Key> cut(work->x, work->n);
-    const uint32_t pairs = work->target_count / 2; /* of a chain */
-    const bool several = chain != NULL ? pairs > 1 : work->brackets->count > 1;
+    const bool several = chain != NULL ? work->q_count > 1 : work->brackets->count > 1, is_top = chain != NULL && work->q_count == 0;
     bracket_pass<Key> pass = {(const Key *)work->x, work->first, work->n, order_map_of(work->type), (Key)order_last(work->type),
-                              order_last(work->type) < order_most(work->type), (uint32_t)multiprocessors, {}, chain, pairs, work->chain_elements,
+                              order_last(work->type) < order_most(work->type), (uint32_t)multiprocessors, {}, chain, is_top,
                               work->smallest, order_space_of(work->type), work->ties, work->limit, work->counts, (Key *)work->keys, work->indices,
                               work->capacity, work->answer_room, *end};
     if (chain == NULL)
         pass.brackets = *work->brackets;
     else
-        pass.brackets.whole = pairs == 0;
+        pass.brackets.whole = is_top;
     if (several && work->indices != NULL)
         return cudaErrorInvalidValue;
     switch (work->type) {

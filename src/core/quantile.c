@@ -12,12 +12,8 @@ enum {
     SAMPLE_MOST = 1 << 18, /* on a device with memory of its own, of one quantile; of several */
     SAMPLE_MOST_SEVERAL = ORDER_SAMPLE_MOST,
     SAMPLE_MOST_HOST = 1 << 16,
-    KEPT_PART = 16,        /* of a rank's elements one in so many may be kept */
     NARROWED = 3           /* passes over a sample, at most */
 };
-
-/* How many are kept is chosen so that a bracket misses once in thousands of times. */
-static const double DEVIATIONS = 3.5;
 
 struct quantiles {
     struct order o;
@@ -55,30 +51,17 @@ static uint64_t call_number(const allfold_quantiles *call, allfold_nan nan)
 
 /* ---- brackets */
 
-/* Targets around each q among `found` elements of a sample that is worth less: how far is what the usual deviations make, but not so far that there
-   would be no room for what is inside. What need not be known of a pair is an eighth of what lies between them. Pairs that meet are one, so that targets are in
-   ascending order. How many pairs. */
+/* Pairs of targets among `found` elements of a sample that is worth less. How many pairs. */
 static uint32_t sample_targets(const struct quantiles *w, uint64_t found, uint64_t worth, struct order_target *targets)
 {
-    const double n = (double)worth, at = (double)(found - 1);
-    double inside = 0;
-    uint32_t pairs = 0;
-    for (size_t i = 0; i < w->call->count; i++)
-        inside += 2 * (DEVIATIONS * sqrt(n * w->q[i] * (1 - w->q[i])) + 2) / n;
-    const double wide = inside * KEPT_PART > 0.75 ? 0.75 / KEPT_PART / inside : 1;
-    for (size_t i = 0; i < w->call->count; i++) {
-        const double q = w->q[i], off = (DEVIATIONS * sqrt(n * q * (1 - q)) + 2) / n * wide;
-        const double low = floor((q - off) * at), high = ceil((q + off) * at);
-        const uint64_t begin = low > 0 ? (uint64_t)low : 0, end = high < at ? (uint64_t)high : found - 1;
-        if (pairs > 0 && begin <= targets[2 * pairs - 1].rank) {
-            targets[2 * pairs - 1].rank = u64_max(targets[2 * pairs - 1].rank, end);
-            continue;
-        }
-        const struct order_target target = {.rank = begin, .last = order_most(w->o.input->type), .count = found, .room = (end - begin) / 8};
-        targets[2 * pairs] = targets[2 * pairs + 1] = target;
-        targets[2 * pairs++ + 1].rank = end;
-    }
-    return pairs;
+    const uint32_t count = (uint32_t)w->call->count; /* at most ORDER_BRACKETS_MOST */
+    double offs[ORDER_BRACKETS_MOST];
+    for (uint32_t i = 0; i < count; i++)
+        offs[i] = order_sample_off(w->q[i], found, (double)found / (double)worth);
+    const double part = order_sample_part(offs, count);
+    for (uint32_t i = 0; i < count; i++)
+        order_sample_pair(&targets[2 * i], w->q[i], part * offs[i], found, order_most(w->o.input->type));
+    return order_sample_join(targets, count);
 }
 
 static uint64_t sample_most(const struct quantiles *w)
@@ -187,13 +170,14 @@ static void bracket_pass(struct quantiles *w, const struct order_brackets *brack
     take_pass(w, brackets, NULL);
 }
 
+/* Elements of a chain's sample at most: it is made in less time than others are. */
+static uint64_t chain_sample(const struct quantiles *w) { return u64_max(sample_most(w), u64_min(w->o.positions / 128, 2 * sample_most(w))); }
+
 /* The sample, the pass and the search in one. */
 static void chain_pass(struct quantiles *w)
 {
     struct order *const o = &w->o;
-    struct order_work work = {.stride = order_stride(o, sample_most(w)), .targets = w->inside, .rounds = NARROWED};
-    const uint64_t found = o->x.elements / work.stride;
-    work.target_count = 2 * sample_targets(w, found, found, w->inside);
+    struct order_work work = {.sample = chain_sample(w), .q = w->q, .q_count = (uint32_t)w->call->count, .rounds = NARROWED};
     w->count = o->x.elements;
     set_targets(w);
     work.wanted = w->targets;
@@ -213,7 +197,7 @@ static void chain_pass(struct quantiles *w)
 /* The ranges in which targets still are, as brackets. False: they are too many, or there is no room for what is in them. */
 static bool open_brackets(const struct quantiles *w, struct order_brackets *brackets)
 {
-    const uint64_t room = w->o.positions / KEPT_PART / 2;
+    const uint64_t room = w->o.positions / ORDER_KEPT_PART / 2;
     uint64_t inside = 0;
     *brackets = (struct order_brackets){.whole = true};
     for (uint64_t i = 0; i < w->target_count; i++) {
@@ -236,7 +220,7 @@ static void find_elements(struct quantiles *w)
     const bool whole = o->positions <= WHOLE_MOST;
     bool fits = true;
     bool has_chain;
-    order_room(o, whole ? u64_max(own, 1) : u64_max(u64_max(own / KEPT_PART, WHOLE_MOST), SAMPLE_MOST_SEVERAL));
+    order_room(o, whole ? u64_max(own, 1) : u64_max(u64_max(own / ORDER_KEPT_PART, WHOLE_MOST), SAMPLE_MOST_SEVERAL));
     has_chain = !whole && order_has_chain(o) && w->call->count <= ORDER_CHAIN_BRACKETS && o->set.capacity <= UINT32_MAX; /* a search has no more */
     if (!whole && w->call->count > ORDER_BRACKETS_MOST)
         brackets.count = 0; /* a pass that only counts elements: narrowing finds so many */

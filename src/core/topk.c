@@ -172,9 +172,8 @@ static double sampled_rank(const struct top *t, uint64_t found, uint64_t worth)
 static bool chain_pass(struct top *t, uint64_t *key, bool *is_kept)
 {
     struct order *const o = &t->o;
-    struct order_work work = {.stride = order_stride(o, SAMPLE_MOST), .target_count = 1, .smallest = t->smallest, .ties = {.low = 1}};
-    const uint64_t found = o->x.elements / work.stride;
-    const double rank = sampled_rank(t, found, found);
+    struct order_work work = {.sample = SAMPLE_MOST, .target_count = 1, .smallest = t->smallest, .ties = {.low = 1}};
+    const double rank = sampled_rank(t, SAMPLE_MOST, SAMPLE_MOST);
     const struct order_target target = {.rank = (uint64_t)rank, .room = (uint64_t)rank + ENOUGH};
     work.targets = &target;
     const struct order_chain *const chain = rank < ORDER_CHAIN_TOP ? order_pass_chain(o, &work) : NULL;

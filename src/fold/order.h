@@ -180,14 +180,21 @@ struct order_target {
 };
 HOST_DEVICE bool order_target_is_open(const struct order_target *target) { return target->low < target->last && target->count > target->room; }
 
-/* How a range is cut into at most that many digits. */
+/* How many bits a number takes; 0 takes one. */
+HOST_DEVICE uint32_t order_bit_length(uint64_t number)
+{
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
+    return 64 - (uint32_t)__clzll((long long)(number | 1));
+#else
+    return 64 - (uint32_t)__builtin_clzll(number | 1);
+#endif
+}
+/* How a range is cut into at most that many digits, a power of two. */
 HOST_DEVICE void order_cut_into(struct order_cut *cut, uint32_t most)
 {
     const uint64_t length = cut->last - cut->low;
-    cut->shift = 0;
-    for (uint32_t step = 32; step > 0; step /= 2)
-        cut->shift += length >> cut->shift >> step >= most ? step : 0;
-    cut->shift += length >> cut->shift >= most;
+    const uint32_t bits = order_bit_length(length), of_digit = order_bit_length(most) - 1;
+    cut->shift = bits > of_digit ? bits - of_digit : 0;
     cut->digits = (uint32_t)(length >> cut->shift) + 1;
 }
 /* Numbers the counters of ranges: of each its digits, and its end, unless the next one or no key follows. How many there are. */
@@ -207,6 +214,63 @@ HOST_DEVICE void order_target_narrow(struct order_target *target, const struct o
     target->count = count;
     target->low = cut->low + ((uint64_t)digit << cut->shift);
     target->last = digit + 1 == cut->digits ? cut->last : target->low + (UINT64_C(1) << cut->shift) - 1;
+}
+
+/* ---- brackets by a sample */
+
+/* How many are kept is chosen so that a bracket misses once in thousands of times, */
+#define ORDER_DEVIATIONS 4.0
+/* and is at most one in so many elements. */
+#define ORDER_KEPT_PART 16
+
+/* A sample of pieces, of `each` neighbours, is worth as much as one of elements that lie apart, divided by this: the variance of how many elements of a piece are
+   on one side, beside that of independent ones. squares_and_sum: of that number, over so many pieces; the squares in the upper 32 bits. */
+HOST_DEVICE double order_sample_spread(uint64_t squares_and_sum, uint64_t pieces, uint32_t each)
+{
+    const double n = (double)(pieces > 0 ? pieces : 1), mean = (double)(uint32_t)squares_and_sum / n;
+    const double variance = (double)(squares_and_sum >> 32) / n - mean * mean, independent = mean * (1 - mean / each);
+    return independent > 0 && variance > independent ? variance / independent : 1;
+}
+/* How far the ends of a bracket around quantile q are from it, as a part of all `found` elements of a sample. */
+HOST_DEVICE double order_sample_off(double q, uint64_t found, double spread)
+{
+    const double n = (double)found / spread;
+    return (ORDER_DEVIATIONS * sqrt(n * q * (1 - q)) + 2) / n;
+}
+/* These are nearer, by this factor, if else there would be no room for what is inside. */
+HOST_DEVICE double order_sample_part(const double *offs, uint32_t count)
+{
+    double inside = 0;
+    for (uint32_t i = 0; i < count; i++)
+        inside += 2 * offs[i];
+    return inside * ORDER_KEPT_PART > 0.75 ? 0.75 / ORDER_KEPT_PART / inside : 1;
+}
+/* The targets at these ends, among `found` elements of a sample. What need not be known of them is an eighth of what lies between. */
+HOST_DEVICE void order_sample_pair(struct order_target pair[2], double q, double off, uint64_t found, uint64_t most_key)
+{
+    const double at = (double)found - 1, low = floor((q - off) * at), high = ceil((q + off) * at);
+    const uint64_t begin = low > 0 ? (uint64_t)low : 0, end = high < at ? (uint64_t)high : found - 1;
+    const struct order_target target = {begin, 0, most_key, 0, found, (end - begin) / 8};
+    pair[0] = pair[1] = target;
+    pair[1].rank = end;
+}
+/* Joins pairs that meet, so that all targets are in ascending order. How many are left. */
+HOST_DEVICE uint32_t order_sample_join(struct order_target *targets, uint32_t pairs)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < pairs; i++) {
+        struct order_target *const end = &targets[2 * kept - (kept > 0)]; /* of the pair before */
+        if (kept > 0 && targets[2 * i].rank <= end->rank) {
+            end->rank = targets[2 * i + 1].rank > end->rank ? targets[2 * i + 1].rank : end->rank;
+            continue;
+        }
+        if (kept < i) {
+            targets[2 * kept] = targets[2 * i];
+            targets[2 * kept + 1] = targets[2 * i + 1];
+        }
+        kept++;
+    }
+    return kept;
 }
 
 /* Makes brackets of pairs of targets, which are in ascending order, among `found` elements of a sample; joined where they meet. A bracket that begins or ends
@@ -285,6 +349,8 @@ struct order_chain {
     struct order_target targets[ORDER_SEARCH_MOST]; /* of the sample; then those wanted. Of each that is in what was kept, low is its key; ranks are among what was kept */
     struct order_brackets brackets;
     uint64_t is_done; /* else the pass has not taken place: elements cannot be looked at so, or there are many ties */
+    uint64_t sampled, pairs; /* elements of the sample; pairs of its targets */
+    uint64_t spread[ORDER_CHAIN_BRACKETS]; /* of each quantile: see order_sample_spread */
     uint64_t more[ORDER_MORE_COUNTS];
 };
 enum { ORDER_CHAIN_COUNTS = sizeof(struct order_chain) / 8 - ORDER_FIRST_COUNT - ORDER_MORE_COUNTS };
@@ -322,15 +388,17 @@ struct order_work {
     uint32_t cut_count, digits;            /* how many, and their counters */
     const struct order_target *targets;    /* host memory, in ascending order of their ranks. A search answers with what is known of them then */
     uint32_t target_count, rounds;         /* how many; at most so many rounds */
-    const struct order_target *wanted;     /* of a chain, if no element is NaN: as targets are */
-    uint32_t wanted_count;                 /* how many. 0: top-k. The one target has a rank among the largest elements of a sample's groups, from 0, below ORDER_CHAIN_TOP */
+    uint64_t sample;                       /* of a chain: of at most so many elements */
+    const double *q;                       /* of a chain: quantiles, in ascending order, */
+    uint32_t q_count;                      /* how many. 0: top-k. The one target has a rank among the largest elements of a sample's groups, from 0, below ORDER_CHAIN_TOP */
+    const struct order_target *wanted;     /* of quantiles, if no element is NaN: as targets are; */
+    uint32_t wanted_count;                 /* how many */
     bool smallest;                         /* of top-k: the smallest elements, and groups' smallest ones */
     struct order_chain *chain;             /* device memory: this pass is a part of that chain. NULL: of none */
-    uint64_t chain_elements;               /* of brackets, how many the sample has; of the search behind them, how many the array has */
-    uint64_t chain_last;                   /* of that search: the largest key of a number */
+    uint64_t chain_elements, chain_last;   /* of the search behind brackets: how many the array has; the largest key of a number */
     struct order_ties ties;
     uint64_t limit;     /* brackets: elements of `ties` are kept only if their index is below it */
-    uint64_t stride;    /* of a sample, of n / stride elements; of a chain's */
+    uint64_t stride;    /* of a sample, of n / stride elements */
     uint64_t *counts;   /* device memory. Of a sample NULL */
     size_t clear;       /* bytes of counts that are set to 0 first, of a device with memory of its own */
     uint64_t *answer;   /* the queue's staging memory, to which the device writes its `answered` bytes of counts, which then are 0; NULL: it does not */

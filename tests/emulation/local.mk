@@ -90,7 +90,8 @@ tests_emulation_test_order_kernels_SOURCES =
 tests_emulation_test_order_kernels_LDADD = \
 	$(emulation_begin) \
 	tests/emulation/test_order_kernels.o \
-	$(addprefix tests/emulation/kernels/,order.o order_brackets.o order_digits.o order_even.o order_table.o) \
+	$(addprefix tests/emulation/kernels/,order.o order_brackets.o order_digits.o order_even.o order_sample.o order_search.o \
+		order_table.o) \
 	tests/emulation/shared_end.o \
 	libfiles.a libcore.a $(OPENMP_LIBS) -lm
 tests_emulation_test_order_kernels_LINK = $(EMULATION_LINK)

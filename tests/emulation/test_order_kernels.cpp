@@ -228,38 +228,43 @@ static struct sample without_largest(struct sample s)
     return s;
 }
 
-/* Quantiles, by a sample of one of three elements, of data without NaN. The chain's memory is 0 afterwards. */
+/* Quantiles of data without NaN. Brackets of many are so narrow that some may miss: then it is known between which keys the element is. The chain's memory is 0
+   afterwards. */
 static bool chain_is_right(const struct sample &s, uint32_t count)
 {
-    const uint64_t stride = 3, found = COUNT / stride, most = order_most(s.type), last = order_last(s.type);
-    struct order_target targets[ORDER_SEARCH_MOST] = {}, wanted[ORDER_SEARCH_MOST] = {};
+    const uint64_t last = order_last(s.type);
+    struct order_target wanted[ORDER_SEARCH_MOST] = {};
+    double q[ORDER_CHAIN_BRACKETS];
     std::vector<uint64_t> counts(sizeof(struct order_chain) / 8 + ORDER_SEARCH_COUNTS), answer(counts.size());
     std::vector<char> keys(COUNT * allfold_type_bytes(s.type));
     for (uint32_t i = 0; i < count; i++) {
-        const uint64_t at = (2 * i + 1) * found / (2 * count), rank = (2 * i + 1) * (uint64_t)COUNT / (2 * count);
-        targets[2 * i] = {at - 1000, 0, most, 0, found, 100};
-        targets[2 * i + 1] = {at + 1000, 0, most, 0, found, 100};
+        const uint64_t rank = (2 * i + 1) * (uint64_t)COUNT / (2 * count);
+        q[i] = (double)rank / COUNT;
         wanted[2 * i] = {rank, 0, last, 0, COUNT, 0};
         wanted[2 * i + 1] = {rank + 1, 0, last, 0, COUNT, 0};
     }
     struct order_work work = {};
     work.kind = ORDER_CHAIN;
-    work.stride = stride;
-    work.targets = targets;
-    work.target_count = work.wanted_count = 2 * count;
+    work.sample = COUNT / 3;
+    work.q = q;
+    work.q_count = count;
+    work.wanted_count = 2 * count;
     work.rounds = UINT32_MAX;
     work.wanted = wanted;
     work.keys = &keys[0];
     work.capacity = COUNT;
     bool right = launch(&work, s, counts, &answer[0]) && count_of(counts, 0) == counts.size();
     const struct order_chain *const chain = (const struct order_chain *)(const void *)&answer[0];
-    right = right && chain->is_done && chain->counts[ORDER_NANS] == 0;
+    right = right && chain->is_done && chain->counts[ORDER_NANS] == 0 && chain->sampled > 0 && chain->sampled <= work.sample;
+    uint32_t known = 0;
     for (uint32_t i = 0; i < 2 * count && right; i++) {
         const uint64_t rank = wanted[i].rank;
         const bool is_kept = order_target_locate(&wanted[i], &chain->brackets, chain->counts + ORDER_FIRST_COUNT, COUNT, COUNT, last) != UINT64_MAX;
-        right = (is_kept ? chain->targets[i].low : wanted[i].low == wanted[i].last ? wanted[i].low : ~s.sorted[rank]) == s.sorted[rank];
+        const uint64_t low = is_kept ? chain->targets[i].low : wanted[i].low, last = is_kept ? low : wanted[i].last;
+        right = low <= s.sorted[rank] && s.sorted[rank] <= last;
+        known += low == last;
     }
-    return right;
+    return right && known > count;
 }
 
 /* The k largest or smallest, with their indices. If many of a sample are equal, or too large for f32, there is no pass. */
@@ -272,7 +277,7 @@ static bool top_is_right(const struct sample &s, bool smallest)
     std::vector<char> keys(COUNT * each);
     struct order_work work = {};
     work.kind = ORDER_CHAIN;
-    work.stride = 3;
+    work.sample = COUNT / 3;
     work.targets = &target;
     work.target_count = 1;
     work.smallest = smallest;
