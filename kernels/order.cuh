@@ -107,28 +107,73 @@ static __device__ __forceinline__ void load_tile(const Stored *x, uint4 (&vector
         vectors[v] = load_read_only(x + ((uint32_t)v * threads + threadIdx.x) * (16 / sizeof(Stored)));
 }
 
+template <class Stored, int threads, int loads> static __device__ __forceinline__ uint32_t tiles_of(const cut_array<Stored> &cut)
+{
+    return (uint32_t)(cut.vectors / (threads * loads));
+}
+
+/* Which tiles a block has: blocks take turns. */
+struct tiles_in_turn {
+    __device__ __forceinline__ uint32_t after(uint32_t tile) { return tile + gridDim.x; }
+    __device__ __forceinline__ uint32_t agree(uint32_t next) { return next; }
+};
+/* Most are taken in turn; then each block takes one that is left, as some are faster. */
+struct tiles_left {
+    uint64_t *taken;  /* device memory, 0 at first: how many were taken so; NULL: all are taken in turn */
+    uint32_t *shared; /* two numbers of the block, */
+    uint32_t told;    /* which have been told so often */
+    uint32_t in_turn;
+    bool is_left; /* the tile that after() told */
+    __device__ tiles_left(uint64_t *taken, uint32_t *shared, uint32_t tiles) : taken(taken), shared(shared), told(0), in_turn(UINT32_MAX), is_left(false)
+    {
+        const uint32_t rows = tiles / gridDim.x, most = rows - rows / 8;
+        if (taken != NULL)
+            in_turn = (most > 2 ? most : 2) * gridDim.x;
+    }
+    /* The tile that follows this one, which the first thread knows. It takes time, so it is called before a tile is looked at, */
+    __device__ __forceinline__ uint32_t after(uint32_t tile)
+    {
+        is_left = tile + gridDim.x >= in_turn;
+        return !is_left ? tile + gridDim.x : threadIdx.x == 0 ? in_turn + (uint32_t)atomicAdd((device_count *)taken, (device_count)1) : 0;
+    }
+    /* and this afterwards, by all threads, which know it then. */
+    __device__ __forceinline__ uint32_t agree(uint32_t next)
+    {
+        if (!is_left)
+            return next;
+        uint32_t *const own = &shared[told++ % 2];
+        if (threadIdx.x == 0)
+            *own = next;
+        __syncthreads();
+        return *own;
+    }
+};
+
 /* Calls take(elements, there, first) for all elements, tile by tile: element e of the thread is number first + tile_place(e), where there(e). All threads
    of a block call it equally often. ahead: a tile is loaded while the one before is taken. */
-template <class Stored, int threads, int loads, bool ahead, class Take>
-static __device__ __forceinline__ void each_tile(const Stored *x, const cut_array<Stored> &cut, Take take)
+template <class Stored, int threads, int loads, bool ahead, class Take, class Tiles = tiles_in_turn>
+static __device__ __forceinline__ void each_tile(const Stored *x, const cut_array<Stored> &cut, Take take, Tiles tiles = Tiles())
 {
     constexpr int per = 16 / (int)sizeof(Stored), count = elements_of<Stored, loads>;
     constexpr uint64_t tile = (uint64_t)threads * count;
     static_assert(count <= 32, "a bit each");
-    const uint64_t whole = cut.vectors / (threads * loads);
+    const uint32_t whole = tiles_of<Stored, threads, loads>(cut);
     Stored elements[count];
     uint4 vectors[loads];
     if (ahead && blockIdx.x < whole)
         load_tile<Stored, threads, loads>(x + cut.head + blockIdx.x * tile, vectors);
-    for (uint64_t t = blockIdx.x; t < whole; t += gridDim.x) {
+    for (uint32_t t = blockIdx.x, next = t + gridDim.x; t < whole;) {
+        const uint32_t after = tiles.after(next);
         if (!ahead)
             load_tile<Stored, threads, loads>(x + cut.head + t * tile, vectors);
 #pragma unroll
         for (int e = 0; e < count; e++)
             elements[e] = vector_element<Stored>(vectors[e / per], e % per);
-        if (ahead && t + gridDim.x < whole)
-            load_tile<Stored, threads, loads>(x + cut.head + (t + gridDim.x) * tile, vectors);
+        if (ahead && next < whole)
+            load_tile<Stored, threads, loads>(x + cut.head + next * tile, vectors);
         take(elements, all_there(), cut.head + t * tile);
+        t = next;
+        next = tiles.agree(after);
     }
     for (int end = 0; end < 2 && blockIdx.x == whole % gridDim.x; end++) { /* what lies before the first vector; behind the last tile */
         const uint64_t last = end == 0 ? cut.head : cut.n;
@@ -144,7 +189,6 @@ static __device__ __forceinline__ void each_tile(const Stored *x, const cut_arra
         }
     }
 }
-
 /* Element e, which is not known to the compiler, of those in registers. */
 template <int count, class Stored> static __device__ __forceinline__ Stored pick(const Stored (&elements)[count], int e)
 {

@@ -66,7 +66,7 @@ template <class Key> struct bracket_pass {
     struct order_space space;
     struct order_ties ties;
     uint64_t limit;
-    uint64_t *counts;
+    uint64_t *counts, *taken; /* the latter: see tiles_left */
     Key *keys; /* NULL: none is kept */
     uint64_t *indices;
     uint64_t capacity;
@@ -290,6 +290,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
     __shared__ typename std::conditional<several, several_brackets<Key>, char>::type table;
     __shared__ uint32_t totals[ORDER_COUNTS + 1]; /* the last one: NaNs */
     __shared__ bracket_setup<Key> setup;
+    __shared__ uint32_t tiles[2];
     element_queue<Key, indexed> &queue = queues[threadIdx.x / 32];
     const uint32_t lane = threadIdx.x % 32;
     if (threadIdx.x <= ORDER_COUNTS)
@@ -318,7 +319,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
         mixed = table.mixed;
     }
 
-    bool crowded = false; /* of a warp's last tile: many elements were inside, or some were NaN */
+    bool crowded = false; /* of a warp's last tile: for many lanes many elements were inside, or some were NaN */
 
     /* What a thread counts of some elements, apart from ORDER_FROM: few, so that it takes registers only then. The last one: NaNs. */
     struct counted {
@@ -442,7 +443,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
                 push(x[e], e);
         }
         add_up(own);
-        return own.of[ORDER_COUNTS] > 0 || inside > shape::each / 8;
+        return own.of[ORDER_COUNTS] > 0 || inside > shape::each / 4;
     };
 
     /* Whether some elements may be inside, or are NaN. With indices, a bracket has all beyond one end. */
@@ -521,13 +522,16 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
         const bool is_crowded = was_crowded ? take_apart(x, there, beyond)
                                 : is_few    ? take_sparse(x, there, std::true_type())
                                             : take_sparse(x, there, std::false_type());
-        crowded = __ballot_sync(0xffffffffu, is_crowded) != 0;
+        crowded = __popc(__ballot_sync(0xffffffffu, is_crowded)) > 8;
         if (crowded != was_crowded || __ballot_sync(0xffffffffu, to - start > shape::waiting * row) != 0)
             empty_queue(first, was_crowded);
         if (is_few && ++digits.tiles == 255 / shape::each)
             take_digits();
     };
-    each_tile<Key, ORDER_SHAPE.threads, shape::loads, true>(pass.x, cut, take);
+    if constexpr (several) /* which computes more: all blocks are as fast */
+        each_tile<Key, ORDER_SHAPE.threads, shape::loads, true>(pass.x, cut, take, tiles_in_turn());
+    else
+        each_tile<Key, ORDER_SHAPE.threads, shape::loads, true>(pass.x, cut, take, tiles_left(pass.taken, tiles, tiles_of<Key, ORDER_SHAPE.threads, shape::loads>(cut)));
 
     store();
     empty_queue(0, crowded);
@@ -537,19 +541,27 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
     if (from > 0)
         atomicAdd(&totals[ORDER_FROM], from);
     __syncthreads();
-    if (threadIdx.x == 0)
-        add_count(&pass.counts[ORDER_NANS], totals[ORDER_COUNTS]);
-    if (!several && count > 0 && threadIdx.x < ORDER_COUNTS)
-        add_count(&pass.counts[ORDER_FIRST_COUNT + threadIdx.x], totals[threadIdx.x]);
-    if constexpr (several)
+    if constexpr (several) {
+        for (uint32_t b = threadIdx.x / 32 + 1; b <= count; b += BRACKET_WARPS) {
+            uint32_t sum = table.from[b][lane];
+#pragma unroll
+            for (int lanes = 16; lanes > 0; lanes /= 2)
+                sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+            table.from[b][lane] = sum;
+        }
+        __syncthreads();
         for (uint32_t i = threadIdx.x; i < count * ORDER_COUNTS; i += blockDim.x) {
             const uint32_t b = i / ORDER_COUNTS + 1, of = i % ORDER_COUNTS;
             uint32_t sum = table.inside[b][of];
             for (uint32_t next = b; of == ORDER_FROM && next <= count; next++)
-                for (int of_lane = 0; of_lane < 32; of_lane++)
-                    sum += table.from[next][of_lane];
+                sum += table.from[next][0];
             add_count(&pass.counts[ORDER_FIRST_COUNT + i], sum);
         }
+    } else if (count > 0 && threadIdx.x < ORDER_COUNTS) {
+        add_count(&pass.counts[ORDER_FIRST_COUNT + threadIdx.x], totals[threadIdx.x]);
+    }
+    if (threadIdx.x == 0)
+        add_count(&pass.counts[ORDER_NANS], totals[ORDER_COUNTS]);
     if (indexed)
         __threadfence_system(); /* the host will read what was kept */
     end_pass(pass.end, pass.counts);
@@ -577,9 +589,10 @@ template <class Key> static cudaError_t brackets_start(const struct order_work *
     struct order_chain *const chain = work->chain;
     const cut_array<Key> cut(work->x, work->n);
     const bool several = chain != NULL ? work->q_count > 1 : work->brackets->count > 1, is_top = chain != NULL && work->q_count == 0;
+    uint64_t *const taken = chain != NULL ? &chain->more[ORDER_MORE_COUNTS - 2] : end->answer != NULL ? &work->counts[end->count - 2] : NULL;
     bracket_pass<Key> pass = {(const Key *)work->x, work->first, work->n, order_map_of(work->type), (Key)order_last(work->type),
                               order_last(work->type) < order_most(work->type), (uint32_t)multiprocessors, {}, chain, is_top,
-                              work->smallest, order_space_of(work->type), work->ties, work->limit, work->counts, (Key *)work->keys, work->indices,
+                              work->smallest, order_space_of(work->type), work->ties, work->limit, work->counts, taken, (Key *)work->keys, work->indices,
                               work->capacity, work->answer_room, *end};
     if (chain == NULL)
         pass.brackets = *work->brackets;

@@ -1,6 +1,6 @@
 /* The samples of chains (fold/order.h): vectors from all over the array, loaded as a whole.
 
-   Of quantiles, pieces of 64 bytes, which a load brings to the multiprocessor anyway. Blocks wait for each other:
+   Of quantiles, pieces of 32 bytes, which a load brings to the multiprocessor anyway. Blocks wait for each other:
 
      each block: loads its pieces, whose keys it keeps in shared memory
      a round or two of a search (order_digits.cuh): where the quantiles of the sample are, roughly
@@ -12,7 +12,7 @@
 #include "kernels/order_digits.cuh"
 
 constexpr int SAMPLE_LOADS = 4; /* vectors that a thread loads together, as they lie apart */
-constexpr uint32_t PIECE_VECTORS = 4;
+constexpr uint32_t PIECE_VECTORS = 2;
 static_assert(32 % PIECE_VECTORS == 0, "neighbours in a warp have a piece");
 
 template <class Key> constexpr uint32_t keys_of_vector = 16 / (uint32_t)sizeof(Key);
