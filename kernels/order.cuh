@@ -248,13 +248,29 @@ template <class Write> static __device__ __forceinline__ void end_pass(const str
         message_send(end.mailbox->partial.words, done, end.launch_id);
 }
 
-/* The answer is the counters, which then are 0. Called by all threads of a block. */
+/* The answer is the counters, which then are 0. Both begin at 16 bytes. Called by all threads of a block. */
 static __device__ __forceinline__ void take_answer(uint64_t *answer, uint64_t *counts, uint32_t count)
 {
-#pragma unroll 4
-    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
-        answer[i] = count_now(&counts[i]);
-        counts[i] = 0;
+    constexpr uint32_t together = 8; /* pairs that a thread loads, and then stores */
+    for (uint32_t first = 2 * threadIdx.x; first < count; first += 2 * together * blockDim.x) {
+        uint64_t words[together][2];
+#pragma unroll
+        for (uint32_t s = 0; s < together; s++)
+            if (first + 2 * s * blockDim.x + 1 < count)
+                load_words(&counts[first + 2 * s * blockDim.x], words[s]);
+#pragma unroll
+        for (uint32_t s = 0; s < together; s++) {
+            const uint32_t at = first + 2 * s * blockDim.x;
+            if (at + 1 < count) {
+                uint4 pair;
+                memcpy(&pair, words[s], sizeof pair);
+                *(uint4 *)&answer[at] = pair;
+                *(uint4 *)&counts[at] = uint4();
+            } else if (at < count) {
+                answer[at] = count_now(&counts[at]);
+                counts[at] = 0;
+            }
+        }
     }
 }
 static __device__ __forceinline__ void end_pass(const struct order_end &end, uint64_t *counts)

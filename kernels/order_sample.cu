@@ -324,6 +324,7 @@ template <class Key> __global__ void __launch_bounds__(ORDER_CHAIN_GROUPS) top_k
         uint32_t rank = 0, at_least = 0;
         largest[threadIdx.x] = key;
         __syncthreads();
+#pragma unroll 16
         for (uint32_t i = 0; i < ORDER_CHAIN_GROUPS; i++) {
             at_least += largest[i] >= key;
             rank += largest[i] > key || (largest[i] == key && i < threadIdx.x);

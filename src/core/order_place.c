@@ -169,7 +169,7 @@ static void run_on_device(struct order *o, const struct order_work *given, const
             ctx->order_clean = 0;
         }
         work.short_counts = work.kind == ORDER_EVEN && work.n <= UINT32_MAX;
-        work.answer = (uint64_t *)in_place_queue(ctx)->staging + (work.short_counts ? counts / sizeof *work.answer : 0);
+        work.answer = (uint64_t *)in_place_queue(ctx)->staging + (work.short_counts ? (counts / sizeof *work.answer + 1) / 2 * 2 : 0); /* at 16 bytes */
         work.answered = work.short_counts ? (counts / 2 + 7) / 8 * 8 : counts;
         work.answer_room = work.indices != NULL ? ANSWERED_ROOM : 0;
     }

@@ -45,7 +45,23 @@ static bool is_worse(const struct candidate *a, const struct candidate *b)
     return a->order != b->order ? a->order > b->order : a->index > b->index;
 }
 
-static int compare_candidates(const void *a, const void *b) { return is_worse(a, b) - is_worse(b, a); }
+static int compare_candidates(const void *a, const void *b) { return is_worse(a, b) ? 1 : -1; } /* none are equal */
+
+/* Few are sorted in less time than qsort takes to call a function for each comparison. */
+static void sort_best(struct top *t)
+{
+    if (t->held > LEAST_ROOM) {
+        qsort(t->best, t->held, sizeof *t->best, compare_candidates);
+        return;
+    }
+    for (uint64_t i = 1; i < t->held; i++) {
+        const struct candidate next = t->best[i];
+        uint64_t at = i;
+        for (; at > 0 && is_worse(&t->best[at - 1], &next); at--)
+            t->best[at] = t->best[at - 1];
+        t->best[at] = next;
+    }
+}
 
 /* Leaves the k best, the worst of which is the last. */
 static void keep_best(struct top *t)
@@ -93,34 +109,62 @@ static struct order_bracket bounds_of(const struct top *t)
     return t->k == 0 ? (struct order_bracket){1, 0} : order_side(&t->space, t->best[t->k - 1].key, t->smallest, UINT64_MAX);
 }
 
-/* Takes the best of a set in host memory. */
+/* The keys of a set of which k are the best, and few more, as their digits in the set's range tell. */
+#define DEFINE(bytes, bits, type, signed_type)                                                                    \
+    static struct order_bracket likely_##bits(const struct top *t, const type *keys, uint64_t count)             \
+    {                                                                                                             \
+        enum { DIGITS = 512 };                                                                                    \
+        uint64_t counts[DIGITS] = {0};                                                                            \
+        struct order_target worst = {0};                                                                          \
+        type low = (type)UINT64_MAX, last = 0;                                                                    \
+        for (uint64_t i = 0; i < count; i++) {                                                                    \
+            low = keys[i] < low ? keys[i] : low;                                                                  \
+            last = keys[i] > last ? keys[i] : last;                                                               \
+        }                                                                                                         \
+        struct order_cut cut = {.low = low, .last = last};                                                        \
+        order_cut_into(&cut, DIGITS);                                                                             \
+        for (uint64_t i = 0; i < count; i++)                                                                      \
+            counts[(type)(keys[i] - low) >> cut.shift]++;                                                         \
+        uint32_t digit = t->smallest ? 0 : cut.digits - 1;                                                        \
+        for (uint64_t left = t->k; left > counts[digit]; digit += t->smallest ? 1 : UINT32_MAX)                   \
+            left -= counts[digit];                                                                                \
+        order_target_narrow(&worst, &cut, digit, 0, 0);                                                           \
+        return order_side(&t->space, t->smallest ? worst.last : worst.low, t->smallest, UINT64_MAX);              \
+    }
+ORDER_WIDTHS(DEFINE)
+#undef DEFINE
+
+/* Takes the best of a set in host memory, and few more. */
 static void take_set(struct top *t, const struct order_set *set)
 {
     struct order_bracket bounds = {0, UINT64_MAX};
     t->held = 0;
     switch (order_key_bytes(&t->o)) {
 #define CASE(bytes, bits, type, signed_type)                                               \
-    case bytes:                                                                            \
+    case bytes: {                                                                          \
+        const type *const keys = (const type *)(const void *)set->keys;                    \
+        if (set->count > t->k && t->k > 0)                                                 \
+            bounds = likely_##bits(t, keys, set->count);                                   \
         for (uint64_t i = 0; i < set->count; i++) {                                        \
-            const uint64_t key = ((const type *)(const void *)set->keys)[i];               \
-            if (key < bounds.low || key > bounds.last)                                     \
+            if (keys[i] < bounds.low || keys[i] > bounds.last)                             \
                 continue;                                                                  \
-            if (hold(t, candidate_of(t, key, set->indices[i])))                            \
+            if (hold(t, candidate_of(t, keys[i], set->indices[i])))                        \
                 bounds = bounds_of(t);                                                     \
         }                                                                                  \
-        break;
+        break;                                                                             \
+    }
         ORDER_WIDTHS(CASE)
 #undef CASE
     }
-    keep_best(t);
 }
 
-/* Leaves only these in the set. */
+/* Leaves only the k best in the set. */
 static void trim_set(struct order *o)
 {
     struct top *const t = (struct top *)o;
     const size_t each = order_key_bytes(o);
     take_set(t, &o->set);
+    keep_best(t);
     for (uint64_t i = 0; i < t->held; i++) {
         memcpy(o->set.keys + i * each, &t->best[i].key, each); /* little-endian: the low bytes */
         o->set.indices[i] = t->best[i].index;
@@ -291,8 +335,12 @@ static void find(struct top *t)
 static void gather(struct top *t)
 {
     struct order *const o = &t->o;
-    struct candidate *const all = comm_gather_all(&o->ctx->comm, t->best, (t->k + 1) * sizeof *t->best, o->error);
     const uint64_t k = t->k;
+    if (!order_failed(o)) { /* else there may be no room */
+        keep_best(t);
+        t->best[k].index = t->held;
+    }
+    struct candidate *const all = comm_gather_all(&o->ctx->comm, t->best, (k + 1) * sizeof *t->best, o->error);
     if (all == NULL)
         return;
     t->held = 0;
@@ -325,12 +373,12 @@ allfold_status core_topk(struct allfold_context *ctx, const struct order_input *
     const struct order_set kept = order_set_on_host(&t.o);
     if (error->status == ALLFOLD_OK)
         take_set(&t, &kept);
-    if (!error->shared) {
-        t.best[k].index = t.held;
+    if (ctx->comm.size == 1)
+        comm_agree(&ctx->comm, error);
+    else if (!error->shared)
         gather(&t);
-    }
     if (error->status == ALLFOLD_OK)
-        qsort(t.best, t.held, sizeof *t.best, compare_candidates);
+        sort_best(&t);
     for (uint64_t i = 0; i < k && error->status == ALLFOLD_OK; i++)
         top[i] = (struct order_top){order_bits(input->type, t.best[i].key), t.best[i].index};
     order_close(&t.o);
