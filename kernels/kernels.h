@@ -81,7 +81,7 @@ int softmax_launch(const struct softmax_work *work, const struct softmax_constan
 struct softmax_capacity {
     size_t shared_bytes; /* of a block; 0: other ranks use the device, too, so no kernel may occupy it */
     size_t cache_bytes;  /* of the second-level cache, all of it */
-    size_t block_bytes;  /* of shared memory for a block that waits for no other */
+    size_t block_bytes;  /* of shared memory for a block */
     bool is_hopper;      /* compute capability 9.0 or later: a kernel may start while the one before it ends, and blocks form clusters */
 };
 

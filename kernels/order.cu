@@ -5,7 +5,7 @@
      chain      a sample and the search in it, brackets, and the search in what they have kept: kernels that follow one another */
 #include "kernels/order.cuh"
 
-constexpr int SAMPLE_LOADS = 4; /* elements of a sample that a thread loads together, as they lie apart */
+constexpr int GATHER_LOADS = 4; /* elements of a sample that a thread loads together, as they lie apart */
 
 template <class Key> struct short_pass {
     const Key *x;
@@ -43,13 +43,13 @@ template <class Key> static __device__ __forceinline__ Key sampled(const short_p
 template <class Key> __global__ void __launch_bounds__(ORDER_SHAPE.threads) sample_kernel(const __grid_constant__ short_pass<Key> pass)
 {
     const uint64_t found = pass.n / pass.stride, step = (uint64_t)gridDim.x * blockDim.x;
-    for (uint64_t first = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; first < found; first += SAMPLE_LOADS * step) {
-        Key keys[SAMPLE_LOADS];
+    for (uint64_t first = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; first < found; first += GATHER_LOADS * step) {
+        Key keys[GATHER_LOADS];
 #pragma unroll
-        for (int s = 0; s < SAMPLE_LOADS; s++)
+        for (int s = 0; s < GATHER_LOADS; s++)
             keys[s] = sampled(pass, first + s * step);
 #pragma unroll
-        for (int s = 0; s < SAMPLE_LOADS; s++)
+        for (int s = 0; s < GATHER_LOADS; s++)
             if (first + s * step < found)
                 pass.keys[first + s * step] = keys[s];
     }
@@ -61,22 +61,20 @@ template <class Key> static cudaError_t short_start(const struct order_work *wor
                                   (Key *)work->keys, *end};
     const uint64_t items = work->kind == ORDER_SAMPLE ? work->n / work->stride : work->n;
     const cudaLaunchConfig_t config =
-        launch_config(blocks_for(items, ORDER_SHAPE.threads, work->kind == ORDER_SAMPLE ? SAMPLE_LOADS : 1, (uint64_t)multiprocessors * 8),
+        launch_config(blocks_for(items, ORDER_SHAPE.threads, work->kind == ORDER_SAMPLE ? GATHER_LOADS : 1, (uint64_t)multiprocessors * 8),
                       ORDER_SHAPE.threads, stream);
     return work->kind == ORDER_SAMPLE ? cudaLaunchKernelEx(&config, sample_kernel<Key>, pass) : cudaLaunchKernelEx(&config, ties_kernel<Key>, pass);
 }
 
-/* An inner pass answers with targets, which go to the chain. */
 static cudaError_t chain_start(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream)
 {
     struct order_chain *const chain = (struct order_chain *)work->counts;
     uint64_t *const of_search = work->counts + sizeof *chain / sizeof *work->counts;
     const bool is_top = work->q_count == 0;
-    const struct order_end inner = {(uint64_t *)chain->targets, is_top ? end->count : (uint32_t)ORDER_SEARCH_COUNTS, NULL, 0}, none = {};
+    const struct order_end inner = {(uint64_t *)chain->targets, ORDER_SEARCH_COUNTS, NULL, 0}, none = {};
     const struct order_end last = {end->answer, ORDER_SEARCH_COUNTS, end->mailbox, end->launch_id};
     struct order_work sample = *work, part = *work, search = {};
-    if (!is_top)
-        sample.counts = of_search;
+    sample.counts = of_search;
     sample.chain = part.chain = search.chain = chain;
     search.type = order_key_type(work->type);
     search.x = work->keys;

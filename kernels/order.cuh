@@ -189,6 +189,7 @@ static __device__ __forceinline__ void each_tile(const Stored *x, const cut_arra
         }
     }
 }
+
 /* Element e, which is not known to the compiler, of those in registers. */
 template <int count, class Stored> static __device__ __forceinline__ Stored pick(const Stored (&elements)[count], int e)
 {
@@ -216,7 +217,7 @@ static __device__ __forceinline__ float bounded(float x, float scale, float offs
 /* How a pass ends: the host learns what it has counted. */
 struct order_end {
     uint64_t *answer; /* host memory, or a chain's; NULL: it does not */
-    uint32_t count;   /* of numbers: all counters, the last of which counts blocks that have ended */
+    uint32_t count;   /* of numbers: all counters. The last one counts blocks that have ended, the one before tiles (tiles_left) */
     struct fold_mailbox *mailbox; /* NULL: nobody waits */
     uint32_t launch_id;
 };

@@ -9,7 +9,7 @@
          of floating-point types the same by value, which multiplications do faster than comparisons: these bring the bracket, and little more, to what lies between
          0 and 1, all else to 0 or 1; NaN is told by what it leaves behind
          elements that may be inside go to the lane's queue: few
-     if a tile has many of these, or NaN, the next one is looked at element by element, by key: only what is kept goes to the queue
+     if for many lanes of a warp a tile has many of these, or NaN, the next one is looked at element by element, by key: only what is kept goes to the queue
      where a queue is nearly full: the lanes of the warp look at what is in theirs: which bracket, which part of it; what is kept is moved together,
      and stored */
 #include "kernels/order.cuh"
@@ -62,7 +62,8 @@ template <class Key> struct bracket_pass {
     uint32_t multiprocessors;
     struct order_brackets brackets;
     struct order_chain *chain; /* NULL: the brackets are known. Else they are made of what a search in a sample has found */
-    bool is_top, smallest;     /* that is one target, beyond which all is kept; else pairs */
+    bool is_top, smallest;     /* of top-k all is kept that lies beyond the element of this rank among the groups' largest, unless too many equal it */
+    uint32_t rank, most_equal;
     struct order_space space;
     struct order_ties ties;
     uint64_t limit;
@@ -131,19 +132,26 @@ struct digit_counts {
 
 /* Whether elements can be looked at by value. One bracket, and a margin, is all that lies between 0 and 1; one that has all beyond an end is
    bounded there by a number that does not matter. Several begin a cell behind 0, and are each, with the numbers beside them, half a cell wide
-   or more, so that few cells are mixed; or they are of one key, which many elements have then. */
+   or more, so that few cells are mixed; or they are of one key, which many elements have then. What lies beyond the inner end of one that is open is in the first
+   or last cell, or the next. */
 template <class Way, bool several, class Key>
 static __host__ __device__ bool map_values(const struct order_brackets &brackets, struct order_map order, uint64_t n, uint32_t multiprocessors, struct value_map *map)
 {
     if (brackets.count == 0)
         return false;
     auto real = [&](uint64_t key) { return Way::template real_of<Key>(element_of_key((Key)key, order)); };
-    const double low = real(brackets.list[0].low), last = real(brackets.list[brackets.count - 1].last);
-    const bool begins = isfinite(low), ends = isfinite(last);
-    double narrowest = 0x1p200;
-    for (uint32_t b = 0; several && b < brackets.count && begins && ends; b++)
-        if (brackets.list[b].low < brackets.list[b].last)
-            narrowest = fmin(narrowest, real(brackets.list[b].last + 1) - real(brackets.list[b].low - 1));
+    const struct order_bracket &first = brackets.list[0], &end = brackets.list[brackets.count - 1];
+    double low = real(first.low), last = real(end.last), narrowest = 0x1p200;
+    bool begins = isfinite(low), ends = isfinite(last);
+    if constexpr (several) {
+        for (uint32_t b = begins ? 0 : 1; b + !ends < brackets.count; b++)
+            if (brackets.list[b].low < brackets.list[b].last)
+                narrowest = fmin(narrowest, real(brackets.list[b].last + 1) - real(brackets.list[b].low - 1));
+        low = begins ? low : real(first.last);
+        last = ends ? last : real(end.low);
+        begins = isfinite(low);
+        ends = isfinite(last);
+    }
     if (!(begins && ends) && (several || !(begins || ends)))
         return false;
     const double large = fmax(begins ? fabs(low) : 0, ends ? fabs(last) : 0), least = fmax(large * 0x1p-18, 0x1p-80);
@@ -159,26 +167,45 @@ static __host__ __device__ bool map_values(const struct order_brackets &brackets
            && (several ? narrowest * BRACKET_CELLS * 2 > width && fabsf(map->offset) < 256 : holds);
 }
 
+/* The bracket of top-k. Called by all threads. largest: shared memory. */
+template <class Key> static __device__ __forceinline__ void find_side(bracket_setup<Key> &setup, const bracket_pass<Key> &pass, Key *largest)
+{
+    static_assert(ORDER_CHAIN_GROUPS == ORDER_SHAPE.threads, "a thread has each group");
+    const Key key = pass.keys[pass.capacity + threadIdx.x];
+    uint32_t rank = 0, at_least = 0;
+    largest[threadIdx.x] = key;
+    __syncthreads();
+#pragma unroll 16
+    for (uint32_t i = 0; i < ORDER_CHAIN_GROUPS; i++) {
+        at_least += largest[i] >= key;
+        rank += largest[i] > key || (largest[i] == key && i < threadIdx.x);
+    }
+    if (rank == pass.rank) {
+        setup.brackets.count = at_least <= pass.most_equal; /* else there are ties */
+        setup.brackets.list[0] = order_side(&pass.space, (Key)(pass.smallest ? ~key : key), pass.smallest, pass.space.most);
+    }
+}
+
 /* Brings what is known of the brackets to all threads, which call it. scratch: shared memory. */
-template <class Way, bool several, class Key>
+template <class Way, bool several, bool indexed, class Key>
 static __device__ __forceinline__ void set_up(bracket_setup<Key> &setup, const bracket_pass<Key> &pass, struct order_target *scratch)
 {
     const struct order_chain *const chain = pass.chain;
     for (uint32_t i = threadIdx.x; chain == NULL && i < pass.brackets.count; i += blockDim.x)
         setup.brackets.list[i] = pass.brackets.list[i];
     const uint32_t pairs = chain != NULL ? (uint32_t)chain->pairs : 0;
-    for (uint32_t i = threadIdx.x; chain != NULL && i < 2 * pairs + pass.is_top; i += blockDim.x)
+    for (uint32_t i = threadIdx.x; chain != NULL && i < 2 * pairs; i += blockDim.x)
         scratch[i] = chain->targets[i];
+    if constexpr (indexed)
+        if (pass.is_top)
+            find_side(setup, pass, (Key *)scratch);
     __syncthreads();
     if (threadIdx.x == 0) {
-        setup.brackets.count = pass.brackets.count;
         setup.brackets.whole = pass.brackets.whole;
-        if (pass.is_top) {
-            setup.brackets.count = scratch->count <= scratch->room; /* else there are ties */
-            setup.brackets.list[0] = order_side(&pass.space, pass.smallest ? scratch->last : scratch->low, pass.smallest, pass.space.most);
-        } else if (chain != NULL) {
+        if (!pass.is_top)
+            setup.brackets.count = pass.brackets.count;
+        if (chain != NULL && !pass.is_top)
             order_brackets_take(&setup.brackets, scratch, pairs, chain->sampled, pass.last_number);
-        }
         const struct order_brackets &brackets = setup.brackets;
         const Key base = brackets.count > 0 ? (Key)brackets.list[0].low : 0, length = brackets.count > 0 ? (Key)brackets.list[brackets.count - 1].last - base : 0;
         uint32_t shift = 0;
@@ -295,7 +322,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
     const uint32_t lane = threadIdx.x % 32;
     if (threadIdx.x <= ORDER_COUNTS)
         totals[threadIdx.x] = 0;
-    set_up<Way, several>(setup, pass, (struct order_target *)queues);
+    set_up<Way, several, indexed>(setup, pass, (struct order_target *)queues);
     if (!setup.scale.is_known) { /* of a chain: the host will see */
         end_pass(pass.end, pass.counts);
         return;
@@ -590,10 +617,11 @@ template <class Key> static cudaError_t brackets_start(const struct order_work *
     const cut_array<Key> cut(work->x, work->n);
     const bool several = chain != NULL ? work->q_count > 1 : work->brackets->count > 1, is_top = chain != NULL && work->q_count == 0;
     uint64_t *const taken = chain != NULL ? &chain->more[ORDER_MORE_COUNTS - 2] : end->answer != NULL ? &work->counts[end->count - 2] : NULL;
+    const struct order_target none = {}, top = is_top ? *work->targets : none;
     bracket_pass<Key> pass = {(const Key *)work->x, work->first, work->n, order_map_of(work->type), (Key)order_last(work->type),
-                              order_last(work->type) < order_most(work->type), (uint32_t)multiprocessors, {}, chain, is_top,
-                              work->smallest, order_space_of(work->type), work->ties, work->limit, work->counts, taken, (Key *)work->keys, work->indices,
-                              work->capacity, work->answer_room, *end};
+                              order_last(work->type) < order_most(work->type), (uint32_t)multiprocessors, {}, chain, is_top, work->smallest,
+                              (uint32_t)top.rank, (uint32_t)top.room, order_space_of(work->type), work->ties, work->limit, work->counts, taken,
+                              (Key *)work->keys, work->indices, work->capacity, work->answer_room, *end};
     if (chain == NULL)
         pass.brackets = *work->brackets;
     else

@@ -1,14 +1,14 @@
 /* The samples of chains (fold/order.h): vectors from all over the array, loaded as a whole.
 
-   Of quantiles, pieces of 32 bytes, which a load brings to the multiprocessor anyway. Blocks wait for each other:
+   Of quantiles, pieces of 32 bytes, which memory brings to the multiprocessor for one element, too. Blocks wait for each other:
 
      each block: loads its pieces, whose keys it keeps in shared memory
      a round or two of a search (order_digits.cuh): where the quantiles of the sample are, roughly
      each block: how many elements of some of its pieces lie below each. Their variance tells how far neighbours are alike, so how wide brackets must be
      rounds of a search: the elements of the sample at the brackets' ends
 
-   Of top-k, single vectors: each block has a group of the sample, of which it writes the largest element; the last block finds among these the one of a given
-   rank. What lies beyond it is in as many vectors, so neighbours that are alike make what the pass keeps more, not less. */
+   Of top-k, single vectors: each block has a group of the sample, of which it writes the largest element. The pass finds among these the one of a given rank. What
+   lies beyond it is in as many vectors, so neighbours that are alike make what is kept more, not less. */
 #include "kernels/order_digits.cuh"
 
 constexpr int SAMPLE_LOADS = 4; /* vectors that a thread loads together, as they lie apart */
@@ -18,31 +18,32 @@ static_assert(32 % PIECE_VECTORS == 0, "neighbours in a warp have a piece");
 template <class Key> constexpr uint32_t keys_of_vector = 16 / (uint32_t)sizeof(Key);
 
 template <class Key> struct sample_pass {
-    const Key *x; /* the first element that begins a vector */
+    const Key *x; /* where pieces may begin */
     struct order_map map;
     uint64_t pieces, stride; /* how many, one of so many */
     struct order_chain *chain;
     uint64_t *counts; /* of rounds */
     struct order_end end;
-    bool smallest; /* of top-k, of which the others are: */
-    Key *largest;
-    struct order_target target;
+    bool smallest; /* of top-k, of which the others are not */
+    Key *largest;  /* of each group */
     uint32_t count, rounds; /* of quantiles; of the second search */
     double q[ORDER_CHAIN_BRACKETS];
 };
 
-/* Chooses pieces of so many vectors, with at most that many elements, and no more than `most` pieces. */
+/* Chooses pieces of so many vectors, which begin at a multiple of their size, with at most that many elements, and no more than `most` pieces. */
 template <class Key> static void choose_pieces(sample_pass<Key> *pass, const struct order_work *work, uint64_t vectors, uint64_t most)
 {
     const cut_array<Key> cut(work->x, work->n);
-    const uint64_t all = cut.vectors / vectors, wanted = work->sample / (vectors * keys_of_vector<Key>), fit = wanted < most ? wanted : most;
-    pass->x = (const Key *)work->x + cut.head;
+    const uint64_t off = (uint64_t)(uintptr_t)((const Key *)work->x + cut.head) / sizeof(uint4) % vectors, skipped = off > 0 ? vectors - off : 0;
+    const uint64_t all = cut.vectors > skipped ? (cut.vectors - skipped) / vectors : 0;
+    const uint64_t wanted = work->sample / (vectors * keys_of_vector<Key>), fit = wanted < most ? wanted : most;
+    pass->x = (const Key *)work->x + cut.head + skipped * keys_of_vector<Key>;
     pass->map = order_map_of(work->type);
     pass->stride = fit > 0 && all > fit ? (all + fit - 1) / fit : 1;
     pass->pieces = fit > 0 ? all / pass->stride : 0;
 }
 
-/* The keys of a vector, of so many vectors a piece. */
+/* A vector of a piece, which has so many. */
 template <class Key>
 static __device__ __forceinline__ uint4 load_piece(const sample_pass<Key> &pass, uint64_t piece, uint32_t vectors, uint32_t vector)
 {
@@ -55,8 +56,8 @@ template <class Key> static __device__ __forceinline__ void take_keys(Key (&keys
         keys[e] = key_of(vector_element<Key>(vector, e), map);
 }
 
-/* Adds to the sums of each quantile, of the first pieces of each block: how many elements of a piece lie up to that edge, and its square in the upper half. How many
-   pieces these were. */
+/* Adds to the sums of each quantile, of some pieces from all over the block's: how many elements of a piece lie up to that edge, and its square in the upper half. How
+   many pieces these were, of all blocks. */
 template <class Key>
 static __device__ __forceinline__ uint64_t look_at_pieces(const uint4 *vectors, uint32_t own, const Key *edges, const sample_pass<Key> &pass, search_rounds &rounds)
 {
@@ -65,8 +66,9 @@ static __device__ __forceinline__ uint64_t look_at_pieces(const uint4 *vectors, 
     static_assert(32 / PIECE_VECTORS * piece * piece <= 1 << 15, "16 bits hold the squares of a warp's pieces");
     Key keys[keys_of_vector<Key>] = {};
     const bool there = threadIdx.x < own;
+    const uint32_t pieces = own / PIECE_VECTORS, place = threadIdx.x / PIECE_VECTORS * (pieces > most ? pieces : most) / most;
     if (there)
-        memcpy(keys, &vectors[threadIdx.x], sizeof keys);
+        memcpy(keys, &vectors[place * PIECE_VECTORS + threadIdx.x % PIECE_VECTORS], sizeof keys);
     for (uint32_t i = threadIdx.x; i < pass.count; i += blockDim.x)
         sums[i] = squares[i] = 0;
     __syncthreads();
@@ -166,7 +168,7 @@ static __device__ __forceinline__ bool make_table(uint8_t *ranges, const search_
     return are_digits;
 }
 
-template <class Key> __global__ void __launch_bounds__(SEARCH_THREADS, 1) sample_kernel(const __grid_constant__ sample_pass<Key> pass)
+template <class Key> __global__ void __launch_bounds__(SEARCH_THREADS, 1) pieces_kernel(const __grid_constant__ sample_pass<Key> pass)
 {
     extern __shared__ __align__(16) unsigned char bytes[];
     __shared__ __align__(16) uint32_t counters[DIGITS_COUNTERS];
@@ -174,7 +176,7 @@ template <class Key> __global__ void __launch_bounds__(SEARCH_THREADS, 1) sample
     __shared__ key_cuts<Key> cuts;
     __shared__ search_state state;
     __shared__ sample_root root;
-    constexpr uint32_t per = keys_of_vector<Key>, rough = 4; /* rounds of the first search, at most */
+    constexpr uint32_t per = keys_of_vector<Key>, rough = (8 * sizeof(Key) + 12) / 13; /* rounds of the first search, at most: all bits */
     uint4 *const vectors = (uint4 *)bytes;
     search_rounds rounds(pass.counts);
     const uint64_t found = pass.pieces * PIECE_VECTORS * per;
@@ -272,14 +274,15 @@ static cudaError_t sample_start(const struct order_work *work, const struct orde
         return cudaErrorInvalidValue;
     for (uint32_t i = 0; i < pass.count; i++)
         pass.q[i] = work->q[i];
-    const size_t piece = PIECE_VECTORS * sizeof(uint4), own = (sizeof(uint32_t) + 1) * DIGITS_COUNTERS + sizeof(key_cuts<Key>) + sizeof(search_state);
+    const size_t piece = PIECE_VECTORS * sizeof(uint4), small = 1 << 10;
+    const size_t own = sizeof(uint32_t) * DIGITS_COUNTERS + ORDER_DIGITS_MOST + sizeof(key_cuts<Key>) + sizeof(search_state) + small; /* of a block, besides */
     const uint64_t room = (shared_bytes - own) / piece;
-    const cudaError_t code = cudaFuncSetAttribute((const void *)sample_kernel<Key>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(room * piece));
+    const cudaError_t code = cudaFuncSetAttribute((const void *)pieces_kernel<Key>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(room * piece));
     return code != cudaSuccess ? code : launch_together((uint64_t)multiprocessors, stream, [&](cudaLaunchConfig_t config) {
         const uint64_t blocks = config.gridDim.x;
         choose_pieces(&pass, work, PIECE_VECTORS, room * blocks);
         config.dynamicSmemBytes = (pass.pieces + blocks - 1) / blocks * piece;
-        return cudaLaunchKernelEx(&config, sample_kernel<Key>, pass);
+        return cudaLaunchKernelEx(&config, pieces_kernel<Key>, pass);
     });
 }
 
@@ -319,35 +322,14 @@ template <class Key> __global__ void __launch_bounds__(ORDER_CHAIN_GROUPS) top_k
         own = largest[warp] > own ? largest[warp] : own;
     if (threadIdx.x == 0)
         pass.largest[blockIdx.x] = (Key)own;
-    end_pass(pass.end, pass.counts, [&]() {
-        const Key key = count_now(&pass.largest[threadIdx.x]);
-        uint32_t rank = 0, at_least = 0;
-        largest[threadIdx.x] = key;
-        __syncthreads();
-#pragma unroll 16
-        for (uint32_t i = 0; i < ORDER_CHAIN_GROUPS; i++) {
-            at_least += largest[i] >= key;
-            rank += largest[i] > key || (largest[i] == key && i < threadIdx.x);
-        }
-        if (rank == pass.target.rank) {
-            struct order_target target = pass.target;
-            target.low = target.last = (Key)(key ^ flip);
-            target.count = at_least;
-            *(struct order_target *)pass.end.answer = target;
-            pass.counts[pass.end.count - 1] = 0;
-        }
-    });
 }
 
-template <class Key> static cudaError_t top_start(const struct order_work *work, const struct order_end *end, void *stream)
+template <class Key> static cudaError_t top_start(const struct order_work *work, void *stream)
 {
     sample_pass<Key> pass = {};
     choose_pieces(&pass, work, 1, UINT64_MAX);
-    pass.counts = work->counts;
-    pass.end = *end;
     pass.smallest = work->smallest;
-    pass.largest = (Key *)work->keys;
-    pass.target = *work->targets;
+    pass.largest = (Key *)work->keys + work->capacity;
     const cudaLaunchConfig_t groups = launch_config(ORDER_CHAIN_GROUPS, ORDER_CHAIN_GROUPS, stream);
     return cudaLaunchKernelEx(&groups, top_kernel<Key>, pass);
 }
@@ -356,6 +338,6 @@ cudaError_t order_sample_launch(const struct order_work *work, const struct orde
 {
     return with_key(work->type, [&](auto key) {
         typedef decltype(key) Key;
-        return work->q_count > 0 ? sample_start<Key>(work, end, multiprocessors, shared_bytes, stream) : top_start<Key>(work, end, stream);
+        return work->q_count > 0 ? sample_start<Key>(work, end, multiprocessors, shared_bytes, stream) : top_start<Key>(work, stream);
     });
 }

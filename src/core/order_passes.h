@@ -73,7 +73,7 @@ static inline bool order_has_chain(const struct order *o)
 {
     return o->ctx->comm.size == 1 && o->x.elements > 0 && o->set.on_device && o->input->nan == ALLFOLD_NAN_PROPAGATE;
 }
-/* The pass of a chain, whose stride and targets are set: see fold/order.h. NULL: *o->error is set. */
+/* The pass of a chain, whose sample, and what is wanted, are set: see fold/order.h. NULL: *o->error is set. */
 const struct order_chain *order_pass_chain(struct order *o, struct order_work *work);
 /* The same over the set, of all ranks; not for brackets. */
 void order_pass_set(struct order *o, struct order_work *work, uint64_t counters);

@@ -9,7 +9,7 @@
 
 enum {
     WHOLE_MOST = 1 << 17,  /* elements of a rank that are all kept, without a sample */
-    SAMPLE_MOST = 1 << 18, /* on a device with memory of its own, of one quantile; of several */
+    SAMPLE_MOST = 1 << 18, /* on a device with memory of its own, of one quantile; of several. Chains may take twice as many */
     SAMPLE_MOST_SEVERAL = ORDER_SAMPLE_MOST,
     SAMPLE_MOST_HOST = 1 << 16,
     NARROWED = 3           /* passes over a sample, at most */
@@ -170,7 +170,7 @@ static void bracket_pass(struct quantiles *w, const struct order_brackets *brack
     take_pass(w, brackets, NULL);
 }
 
-/* Elements of a chain's sample at most: it is made in less time than others are. */
+/* Elements of a chain's sample at most: pieces are loaded in less time than as many elements that lie apart. */
 static uint64_t chain_sample(const struct quantiles *w) { return u64_max(sample_most(w), u64_min(w->o.positions / 128, 2 * sample_most(w))); }
 
 /* The sample, the pass and the search in one. */

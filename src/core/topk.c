@@ -47,22 +47,6 @@ static bool is_worse(const struct candidate *a, const struct candidate *b)
 
 static int compare_candidates(const void *a, const void *b) { return is_worse(a, b) ? 1 : -1; } /* none are equal */
 
-/* Few are sorted in less time than qsort takes to call a function for each comparison. */
-static void sort_best(struct top *t)
-{
-    if (t->held > LEAST_ROOM) {
-        qsort(t->best, t->held, sizeof *t->best, compare_candidates);
-        return;
-    }
-    for (uint64_t i = 1; i < t->held; i++) {
-        const struct candidate next = t->best[i];
-        uint64_t at = i;
-        for (; at > 0 && is_worse(&t->best[at - 1], &next); at--)
-            t->best[at] = t->best[at - 1];
-        t->best[at] = next;
-    }
-}
-
 /* Leaves the k best, the worst of which is the last. */
 static void keep_best(struct top *t)
 {
@@ -93,6 +77,23 @@ static void keep_best(struct top *t)
     t->held = t->k;
 }
 
+/* Sorts the best: few in less time than qsort takes to call a function for each comparison. */
+static void sort_best(struct top *t)
+{
+    if (t->held > LEAST_ROOM) {
+        keep_best(t);
+        qsort(t->best, t->held, sizeof *t->best, compare_candidates);
+        return;
+    }
+    for (uint64_t i = 1; i < t->held; i++) {
+        const struct candidate next = t->best[i];
+        uint64_t at = i;
+        for (; at > 0 && is_worse(&t->best[at - 1], &next); at--)
+            t->best[at] = t->best[at - 1];
+        t->best[at] = next;
+    }
+}
+
 /* Whether only the k best are left now. */
 static bool hold(struct top *t, struct candidate candidate)
 {
@@ -109,7 +110,7 @@ static struct order_bracket bounds_of(const struct top *t)
     return t->k == 0 ? (struct order_bracket){1, 0} : order_side(&t->space, t->best[t->k - 1].key, t->smallest, UINT64_MAX);
 }
 
-/* The keys of a set of which k are the best, and few more, as their digits in the set's range tell. */
+/* The keys of a set of which k are the best, and mostly few more: their digits in the set's range tell. */
 #define DEFINE(bytes, bits, type, signed_type)                                                                    \
     static struct order_bracket likely_##bits(const struct top *t, const type *keys, uint64_t count)             \
     {                                                                                                             \
@@ -134,7 +135,7 @@ static struct order_bracket bounds_of(const struct top *t)
 ORDER_WIDTHS(DEFINE)
 #undef DEFINE
 
-/* Takes the best of a set in host memory, and few more. */
+/* Takes the best of a set in host memory, and mostly few more. */
 static void take_set(struct top *t, const struct order_set *set)
 {
     struct order_bracket bounds = {0, UINT64_MAX};
@@ -217,7 +218,8 @@ static bool chain_pass(struct top *t, uint64_t *key, bool *is_kept)
 {
     struct order *const o = &t->o;
     struct order_work work = {.sample = SAMPLE_MOST, .target_count = 1, .smallest = t->smallest, .ties = {.low = 1}};
-    const double rank = sampled_rank(t, SAMPLE_MOST, SAMPLE_MOST);
+    const uint64_t found = o->x.elements / order_stride(o, SAMPLE_MOST);
+    const double rank = sampled_rank(t, found, found);
     const struct order_target target = {.rank = (uint64_t)rank, .room = (uint64_t)rank + ENOUGH};
     work.targets = &target;
     const struct order_chain *const chain = rank < ORDER_CHAIN_TOP ? order_pass_chain(o, &work) : NULL;

@@ -245,29 +245,28 @@ HOST_DEVICE double order_sample_part(const double *offs, uint32_t count)
         inside += 2 * offs[i];
     return inside * ORDER_KEPT_PART > 0.75 ? 0.75 / ORDER_KEPT_PART / inside : 1;
 }
-/* The targets at these ends, among `found` elements of a sample. What need not be known of them is an eighth of what lies between. */
+/* The targets at these ends, among `found` elements of a sample. */
 HOST_DEVICE void order_sample_pair(struct order_target pair[2], double q, double off, uint64_t found, uint64_t most_key)
 {
     const double at = (double)found - 1, low = floor((q - off) * at), high = ceil((q + off) * at);
-    const uint64_t begin = low > 0 ? (uint64_t)low : 0, end = high < at ? (uint64_t)high : found - 1;
-    const struct order_target target = {begin, 0, most_key, 0, found, (end - begin) / 8};
+    const struct order_target target = {low > 0 ? (uint64_t)low : 0, 0, most_key, 0, found, 0};
     pair[0] = pair[1] = target;
-    pair[1].rank = end;
+    pair[1].rank = high < at ? (uint64_t)high : found - 1;
 }
-/* Joins pairs that meet, so that all targets are in ascending order. How many are left. */
+/* Joins pairs, in ascending order of q, that meet, so that all targets are in ascending order. What need not be known of a pair is an eighth of what lies between. How
+   many pairs are left. */
 HOST_DEVICE uint32_t order_sample_join(struct order_target *targets, uint32_t pairs)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < pairs; i++) {
-        struct order_target *const end = &targets[2 * kept - (kept > 0)]; /* of the pair before */
-        if (kept > 0 && targets[2 * i].rank <= end->rank) {
-            end->rank = targets[2 * i + 1].rank > end->rank ? targets[2 * i + 1].rank : end->rank;
-            continue;
+        struct order_target begin = targets[2 * i], end = targets[2 * i + 1];
+        for (; kept > 0 && begin.rank <= targets[2 * kept - 1].rank; kept--) {
+            begin.rank = targets[2 * kept - 2].rank < begin.rank ? targets[2 * kept - 2].rank : begin.rank;
+            end.rank = targets[2 * kept - 1].rank > end.rank ? targets[2 * kept - 1].rank : end.rank;
         }
-        if (kept < i) {
-            targets[2 * kept] = targets[2 * i];
-            targets[2 * kept + 1] = targets[2 * i + 1];
-        }
+        begin.room = end.room = (end.rank - begin.rank) / 8;
+        targets[2 * kept] = begin;
+        targets[2 * kept + 1] = end;
         kept++;
     }
     return kept;
@@ -390,7 +389,8 @@ struct order_work {
     uint32_t target_count, rounds;         /* how many; at most so many rounds */
     uint64_t sample;                       /* of a chain: of at most so many elements */
     const double *q;                       /* of a chain: quantiles, in ascending order, */
-    uint32_t q_count;                      /* how many. 0: top-k. The one target has a rank among the largest elements of a sample's groups, from 0, below ORDER_CHAIN_TOP */
+    uint32_t q_count;                      /* how many. 0: top-k. The one target has a rank among the largest elements of a sample's groups, from 0, below
+                                              ORDER_CHAIN_TOP, and room for those that equal it or are larger */
     const struct order_target *wanted;     /* of quantiles, if no element is NaN: as targets are; */
     uint32_t wanted_count;                 /* how many */
     bool smallest;                         /* of top-k: the smallest elements, and groups' smallest ones */
@@ -402,11 +402,12 @@ struct order_work {
     uint64_t *counts;   /* device memory. Of a sample NULL */
     size_t clear;       /* bytes of counts that are set to 0 first, of a device with memory of its own */
     uint64_t *answer;   /* the queue's staging memory, to which the device writes its `answered` bytes of counts, which then are 0; NULL: it does not */
-    size_t answered;    /* the last one of these counters is the device's own */
+    size_t answered;    /* the last two of these counters are the device's own */
     bool short_counts;  /* of even bins: counters are uint32_t, the device's own two of them */
     uint64_t answer_room; /* with indices: behind the counts there is room for so many indices, and behind these for as many keys: what is kept first
                              is written there, too */
-    void *keys;         /* where kept elements' keys go, in any order: device memory of the elements' size; NULL: none are kept */
+    void *keys;         /* where kept elements' keys go, in any order: device memory of the elements' size; NULL: none are kept. Behind the capacity of a
+                           chain's there is room for ORDER_CHAIN_GROUPS more */
     uint64_t *indices;  /* and their indices; NULL: not wanted */
     uint64_t capacity;  /* room for so many; counts[ORDER_KEPT] is larger if some did not find room */
 };

@@ -228,9 +228,26 @@ static struct sample without_largest(struct sample s)
     return s;
 }
 
-/* Quantiles of data without NaN. Brackets of many are so narrow that some may miss: then it is known between which keys the element is. The chain's memory is 0
-   afterwards. */
-static bool chain_is_right(const struct sample &s, uint32_t count)
+/* Numbers from -8 to 8, or a type's from 0 on, 16 neighbours alike. */
+static struct sample runs_of(allfold_type type)
+{
+    const size_t each = allfold_type_bytes(type);
+    struct sample s = {type, std::vector<char>(COUNT * each), std::vector<uint64_t>(COUNT), {}};
+    uint64_t state = 1;
+    for (uint64_t i = 0; i < COUNT; i++) {
+        state = i % 16 == 0 ? state * UINT64_C(6364136223846793005) + 1442695040888963407 : state;
+        const uint64_t bits = type_kind(type) == 'f' ? type_real_bits(type, (double)(int64_t)state * 0x1p-60) : state >> 57;
+        memcpy(&s.bytes[i * each], &bits, each);
+        s.keys[i] = order_key(type, bits);
+    }
+    s.sorted = s.keys;
+    std::sort(s.sorted.begin(), s.sorted.end());
+    return s;
+}
+
+/* Quantiles of data without NaN, from 0 to 1 or between. Brackets of many are so narrow that some may miss: then it is known between which keys the element is. The
+   chain's memory is 0 afterwards. *spread: of the first one's sample. */
+static bool chain_is_right(const struct sample &s, uint32_t count, bool whole, double *spread = NULL)
 {
     const uint64_t last = order_last(s.type);
     struct order_target wanted[ORDER_SEARCH_MOST] = {};
@@ -238,10 +255,10 @@ static bool chain_is_right(const struct sample &s, uint32_t count)
     std::vector<uint64_t> counts(sizeof(struct order_chain) / 8 + ORDER_SEARCH_COUNTS), answer(counts.size());
     std::vector<char> keys(COUNT * allfold_type_bytes(s.type));
     for (uint32_t i = 0; i < count; i++) {
-        const uint64_t rank = (2 * i + 1) * (uint64_t)COUNT / (2 * count);
-        q[i] = (double)rank / COUNT;
+        const uint64_t rank = whole ? i * (uint64_t)(COUNT - 1) / (count - 1) : (2 * i + 1) * (uint64_t)COUNT / (2 * count);
+        q[i] = (double)rank / (COUNT - 1);
         wanted[2 * i] = {rank, 0, last, 0, COUNT, 0};
-        wanted[2 * i + 1] = {rank + 1, 0, last, 0, COUNT, 0};
+        wanted[2 * i + 1] = {std::min<uint64_t>(rank + 1, COUNT - 1), 0, last, 0, COUNT, 0};
     }
     struct order_work work = {};
     work.kind = ORDER_CHAIN;
@@ -264,7 +281,16 @@ static bool chain_is_right(const struct sample &s, uint32_t count)
         right = low <= s.sorted[rank] && s.sorted[rank] <= last;
         known += low == last;
     }
+    if (spread != NULL) /* 3 blocks look at some pieces each */
+        *spread = order_sample_spread(chain->spread[0], std::min<uint64_t>(chain->sampled / (32 / allfold_type_bytes(s.type)), 3 * 512), 32 / (uint32_t)allfold_type_bytes(s.type));
     return right && known > count;
+}
+
+static bool spread_is_right(allfold_type type)
+{
+    const double alike = std::min(16.0, 32.0 / (double)allfold_type_bytes(type));
+    double spread = 0;
+    return chain_is_right(runs_of(type), 1, false, &spread) && spread > alike / 2 && spread < alike * 2;
 }
 
 /* The k largest or smallest, with their indices. If many of a sample are equal, or too large for f32, there is no pass. */
@@ -274,7 +300,7 @@ static bool top_is_right(const struct sample &s, bool smallest)
     const size_t each = allfold_type_bytes(s.type), words = sizeof(struct order_chain) / 8;
     const struct order_target target = {17, 0, 0, 0, 0, 25};
     std::vector<uint64_t> counts(words), answer(words + 2 * ROOM), indices(COUNT);
-    std::vector<char> keys(COUNT * each);
+    std::vector<char> keys((COUNT + ORDER_CHAIN_GROUPS) * each);
     struct order_work work = {};
     work.kind = ORDER_CHAIN;
     work.sample = COUNT / 3;
@@ -349,8 +375,9 @@ int main()
         const bool bins = edges && passes && bins_are_right(s, -128, 128, 256) && bins_are_right(s, -1.5, 70, 65) && bins_are_right(s, -200, 200, 1 << 16)
                           && bins_are_right(s, -4, 4, 1 << 16);
         const struct sample clean = without_largest(type_kind(type) == 'f' ? close : s);
-        const auto chain = [&](uint32_t count) { return type == ALLFOLD_BOOL || chain_is_right(clean, count); };
-        const bool chains = chain(1) && chain(7) && chain(16) && (type == ALLFOLD_BOOL || (top_is_right(clean, false) && top_is_right(clean, true)));
+        const auto chain = [&](uint32_t count) { return type == ALLFOLD_BOOL || chain_is_right(clean, count, false); };
+        const bool extremes = type == ALLFOLD_BOOL || (spread_is_right(type) && chain_is_right(runs_of(type), 5, true) && top_is_right(clean, false) && top_is_right(clean, true));
+        const bool chains = chain(1) && chain(7) && chain(16) && extremes;
         emulation_refuse_together(true);
         const bool refused = search(9) && chain(2);
         emulation_refuse_together(false);
