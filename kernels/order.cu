@@ -66,15 +66,17 @@ template <class Key> static cudaError_t short_start(const struct order_work *wor
     return work->kind == ORDER_SAMPLE ? cudaLaunchKernelEx(&config, sample_kernel<Key>, pass) : cudaLaunchKernelEx(&config, ties_kernel<Key>, pass);
 }
 
+/* A sample's answer goes to the chain. */
 static cudaError_t chain_start(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream)
 {
     struct order_chain *const chain = (struct order_chain *)work->counts;
     uint64_t *const of_search = work->counts + sizeof *chain / sizeof *work->counts;
     const bool is_top = work->q_count == 0;
-    const struct order_end inner = {(uint64_t *)chain->targets, ORDER_SEARCH_COUNTS, NULL, 0}, none = {};
+    const struct order_end inner = {(uint64_t *)chain->targets, is_top ? end->count : (uint32_t)ORDER_SEARCH_COUNTS, NULL, 0}, none = {};
     const struct order_end last = {end->answer, ORDER_SEARCH_COUNTS, end->mailbox, end->launch_id};
     struct order_work sample = *work, part = *work, search = {};
-    sample.counts = of_search;
+    if (!is_top)
+        sample.counts = of_search;
     sample.chain = part.chain = search.chain = chain;
     search.type = order_key_type(work->type);
     search.x = work->keys;

@@ -62,8 +62,7 @@ template <class Key> struct bracket_pass {
     uint32_t multiprocessors;
     struct order_brackets brackets;
     struct order_chain *chain; /* NULL: the brackets are known. Else they are made of what a search in a sample has found */
-    bool is_top, smallest;     /* of top-k all is kept that lies beyond the element of this rank among the groups' largest, unless too many equal it */
-    uint32_t rank, most_equal;
+    bool is_top, smallest;     /* that is one target, beyond which all is kept; else pairs */
     struct order_space space;
     struct order_ties ties;
     uint64_t limit;
@@ -167,45 +166,26 @@ static __host__ __device__ bool map_values(const struct order_brackets &brackets
            && (several ? narrowest * BRACKET_CELLS * 2 > width && fabsf(map->offset) < 256 : holds);
 }
 
-/* The bracket of top-k. Called by all threads. largest: shared memory. */
-template <class Key> static __device__ __forceinline__ void find_side(bracket_setup<Key> &setup, const bracket_pass<Key> &pass, Key *largest)
-{
-    static_assert(ORDER_CHAIN_GROUPS == ORDER_SHAPE.threads, "a thread has each group");
-    const Key key = pass.keys[pass.capacity + threadIdx.x];
-    uint32_t rank = 0, at_least = 0;
-    largest[threadIdx.x] = key;
-    __syncthreads();
-#pragma unroll 16
-    for (uint32_t i = 0; i < ORDER_CHAIN_GROUPS; i++) {
-        at_least += largest[i] >= key;
-        rank += largest[i] > key || (largest[i] == key && i < threadIdx.x);
-    }
-    if (rank == pass.rank) {
-        setup.brackets.count = at_least <= pass.most_equal; /* else there are ties */
-        setup.brackets.list[0] = order_side(&pass.space, (Key)(pass.smallest ? ~key : key), pass.smallest, pass.space.most);
-    }
-}
-
 /* Brings what is known of the brackets to all threads, which call it. scratch: shared memory. */
-template <class Way, bool several, bool indexed, class Key>
+template <class Way, bool several, class Key>
 static __device__ __forceinline__ void set_up(bracket_setup<Key> &setup, const bracket_pass<Key> &pass, struct order_target *scratch)
 {
     const struct order_chain *const chain = pass.chain;
     for (uint32_t i = threadIdx.x; chain == NULL && i < pass.brackets.count; i += blockDim.x)
         setup.brackets.list[i] = pass.brackets.list[i];
     const uint32_t pairs = chain != NULL ? (uint32_t)chain->pairs : 0;
-    for (uint32_t i = threadIdx.x; chain != NULL && i < 2 * pairs; i += blockDim.x)
+    for (uint32_t i = threadIdx.x; chain != NULL && i < 2 * pairs + pass.is_top; i += blockDim.x)
         scratch[i] = chain->targets[i];
-    if constexpr (indexed)
-        if (pass.is_top)
-            find_side(setup, pass, (Key *)scratch);
     __syncthreads();
     if (threadIdx.x == 0) {
+        setup.brackets.count = pass.brackets.count;
         setup.brackets.whole = pass.brackets.whole;
-        if (!pass.is_top)
-            setup.brackets.count = pass.brackets.count;
-        if (chain != NULL && !pass.is_top)
+        if (pass.is_top) {
+            setup.brackets.count = scratch->count <= scratch->room; /* else there are ties */
+            setup.brackets.list[0] = order_side(&pass.space, pass.smallest ? scratch->last : scratch->low, pass.smallest, pass.space.most);
+        } else if (chain != NULL) {
             order_brackets_take(&setup.brackets, scratch, pairs, chain->sampled, pass.last_number);
+        }
         const struct order_brackets &brackets = setup.brackets;
         const Key base = brackets.count > 0 ? (Key)brackets.list[0].low : 0, length = brackets.count > 0 ? (Key)brackets.list[brackets.count - 1].last - base : 0;
         uint32_t shift = 0;
@@ -322,7 +302,7 @@ __global__ void __launch_bounds__(ORDER_SHAPE.threads, ORDER_SHAPE.blocks)
     const uint32_t lane = threadIdx.x % 32;
     if (threadIdx.x <= ORDER_COUNTS)
         totals[threadIdx.x] = 0;
-    set_up<Way, several, indexed>(setup, pass, (struct order_target *)queues);
+    set_up<Way, several>(setup, pass, (struct order_target *)queues);
     if (!setup.scale.is_known) { /* of a chain: the host will see */
         end_pass(pass.end, pass.counts);
         return;
@@ -617,10 +597,9 @@ template <class Key> static cudaError_t brackets_start(const struct order_work *
     const cut_array<Key> cut(work->x, work->n);
     const bool several = chain != NULL ? work->q_count > 1 : work->brackets->count > 1, is_top = chain != NULL && work->q_count == 0;
     uint64_t *const taken = chain != NULL ? &chain->more[ORDER_MORE_COUNTS - 2] : end->answer != NULL ? &work->counts[end->count - 2] : NULL;
-    const struct order_target none = {}, top = is_top ? *work->targets : none;
     bracket_pass<Key> pass = {(const Key *)work->x, work->first, work->n, order_map_of(work->type), (Key)order_last(work->type),
                               order_last(work->type) < order_most(work->type), (uint32_t)multiprocessors, {}, chain, is_top, work->smallest,
-                              (uint32_t)top.rank, (uint32_t)top.room, order_space_of(work->type), work->ties, work->limit, work->counts, taken,
+                              order_space_of(work->type), work->ties, work->limit, work->counts, taken,
                               (Key *)work->keys, work->indices, work->capacity, work->answer_room, *end};
     if (chain == NULL)
         pass.brackets = *work->brackets;

@@ -7,8 +7,8 @@
      each block: how many elements of some of its pieces lie below each. Their variance tells how far neighbours are alike, so how wide brackets must be
      rounds of a search: the elements of the sample at the brackets' ends
 
-   Of top-k, single vectors: each block has a group of the sample, of which it writes the largest element. The pass finds among these the one of a given rank. What
-   lies beyond it is in as many vectors, so neighbours that are alike make what is kept more, not less. */
+   Of top-k, single vectors: each block has a group of the sample, of which it writes the largest element; the last block finds among these the one of a given
+   rank. What lies beyond it is in as many vectors, so neighbours that are alike make what the pass keeps more, not less. */
 #include "kernels/order_digits.cuh"
 
 constexpr int SAMPLE_LOADS = 4; /* vectors that a thread loads together, as they lie apart */
@@ -24,8 +24,9 @@ template <class Key> struct sample_pass {
     struct order_chain *chain;
     uint64_t *counts; /* of rounds */
     struct order_end end;
-    bool smallest; /* of top-k, of which the others are not */
+    bool smallest; /* of top-k, as the next two: */
     Key *largest;  /* of each group */
+    struct order_target target;
     uint32_t count, rounds; /* of quantiles; of the second search */
     double q[ORDER_CHAIN_BRACKETS];
 };
@@ -322,14 +323,35 @@ template <class Key> __global__ void __launch_bounds__(ORDER_CHAIN_GROUPS) top_k
         own = largest[warp] > own ? largest[warp] : own;
     if (threadIdx.x == 0)
         pass.largest[blockIdx.x] = (Key)own;
+    end_pass(pass.end, pass.counts, [&]() {
+        const Key key = count_now(&pass.largest[threadIdx.x]);
+        uint32_t rank = 0, at_least = 0;
+        largest[threadIdx.x] = key;
+        __syncthreads();
+#pragma unroll 16
+        for (uint32_t i = 0; i < ORDER_CHAIN_GROUPS; i++) {
+            at_least += largest[i] >= key;
+            rank += largest[i] > key || (largest[i] == key && i < threadIdx.x);
+        }
+        if (rank == pass.target.rank) {
+            struct order_target target = pass.target;
+            target.low = target.last = (Key)(key ^ flip);
+            target.count = at_least;
+            *(struct order_target *)pass.end.answer = target;
+            pass.counts[pass.end.count - 1] = 0;
+        }
+    });
 }
 
-template <class Key> static cudaError_t top_start(const struct order_work *work, void *stream)
+template <class Key> static cudaError_t top_start(const struct order_work *work, const struct order_end *end, void *stream)
 {
     sample_pass<Key> pass = {};
     choose_pieces(&pass, work, 1, UINT64_MAX);
+    pass.counts = work->counts;
+    pass.end = *end;
     pass.smallest = work->smallest;
-    pass.largest = (Key *)work->keys + work->capacity;
+    pass.largest = (Key *)work->keys;
+    pass.target = *work->targets;
     const cudaLaunchConfig_t groups = launch_config(ORDER_CHAIN_GROUPS, ORDER_CHAIN_GROUPS, stream);
     return cudaLaunchKernelEx(&groups, top_kernel<Key>, pass);
 }
@@ -338,6 +360,6 @@ cudaError_t order_sample_launch(const struct order_work *work, const struct orde
 {
     return with_key(work->type, [&](auto key) {
         typedef decltype(key) Key;
-        return work->q_count > 0 ? sample_start<Key>(work, end, multiprocessors, shared_bytes, stream) : top_start<Key>(work, stream);
+        return work->q_count > 0 ? sample_start<Key>(work, end, multiprocessors, shared_bytes, stream) : top_start<Key>(work, end, stream);
     });
 }

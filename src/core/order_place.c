@@ -27,7 +27,7 @@ static void device_room(struct order *o, size_t each)
     struct allfold_context *const ctx = o->ctx;
     const struct backend *const backend = ctx->device->backend;
     const uint64_t capacity = u64_min(o->set.capacity, u64_max(ctx->device->memory / 4 / each, ORDER_SAMPLE_MOST));
-    const size_t keys = pages((capacity + ORDER_CHAIN_GROUPS) * order_key_bytes(o)), bytes = keys + (o->indexed ? capacity * sizeof *o->set.indices : 0);
+    const size_t keys = pages(capacity * order_key_bytes(o)), bytes = keys + (o->indexed ? capacity * sizeof *o->set.indices : 0);
     if (bytes > ctx->order_bytes) {
         if (ctx->order_memory != NULL)
             backend->release(ctx->device, ctx->order_memory);

@@ -406,8 +406,7 @@ struct order_work {
     bool short_counts;  /* of even bins: counters are uint32_t, the device's own two of them */
     uint64_t answer_room; /* with indices: behind the counts there is room for so many indices, and behind these for as many keys: what is kept first
                              is written there, too */
-    void *keys;         /* where kept elements' keys go, in any order: device memory of the elements' size; NULL: none are kept. Behind the capacity of a
-                           chain's there is room for ORDER_CHAIN_GROUPS more */
+    void *keys;         /* where kept elements' keys go, in any order: device memory of the elements' size; NULL: none are kept */
     uint64_t *indices;  /* and their indices; NULL: not wanted */
     uint64_t capacity;  /* room for so many; counts[ORDER_KEPT] is larger if some did not find room */
 };

@@ -300,7 +300,7 @@ static bool top_is_right(const struct sample &s, bool smallest)
     const size_t each = allfold_type_bytes(s.type), words = sizeof(struct order_chain) / 8;
     const struct order_target target = {17, 0, 0, 0, 0, 25};
     std::vector<uint64_t> counts(words), answer(words + 2 * ROOM), indices(COUNT);
-    std::vector<char> keys((COUNT + ORDER_CHAIN_GROUPS) * each);
+    std::vector<char> keys(COUNT * each);
     struct order_work work = {};
     work.kind = ORDER_CHAIN;
     work.sample = COUNT / 3;
