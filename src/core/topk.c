@@ -307,7 +307,8 @@ static void find(struct top *t)
     order_room(o, whole ? u64_max(own, 1) : u64_min(u64_max(own, SAMPLE_MOST), u64_max(own / 64, SAMPLE_MOST) + 3 * t->k));
     uint64_t key = 0;
     bool is_found = false;
-    const bool is_chained = !whole && order_key_bytes(o) >= 4 /* of shorter ones many are equal */ && order_has_chain(o) && chain_pass(t, &key, &is_found);
+    const bool is_distinct = order_key_bytes(o) >= 4 || t->space.kind == 'f'; /* mostly: of short integers many are equal */
+    const bool is_chained = !whole && is_distinct && order_has_chain(o) && chain_pass(t, &key, &is_found);
     if (!is_chained) {
         key = whole ? (t->smallest ? order_most(o->input->type) : 0) : sampled_key(t, &sampled, &limit);
         is_found = keep_side(t, key, sampled, limit);
