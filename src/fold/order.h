@@ -218,7 +218,7 @@ HOST_DEVICE void order_target_narrow(struct order_target *target, const struct o
 
 /* ---- brackets by a sample */
 
-/* How many are kept is chosen so that a bracket misses once in thousands of times, */
+/* How many are kept is chosen so that a bracket misses once in ten thousand times, */
 #define ORDER_DEVIATIONS 4.0
 /* and is at most one in so many elements. */
 #define ORDER_KEPT_PART 16
