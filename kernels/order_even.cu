@@ -7,11 +7,12 @@
      each block: adds its counters to the caller's, which are short if there are so few elements that each holds all
 
    Coarse bins have counters of 32 bits, of which each has copies, and, for types of which f32 holds every element, a table of edges in f32. Fine bins have counters
-   of 16 bits, two in a word; where one is some way up, which additions tell, the block moves what all have of EVEN_SHARE to the caller's. Where a warp's last elements
-   were mostly in one of these, one lane counts those of all. If the counters do not fit, each pass has some of the bins. */
+   of 16 bits, two in a word. Where an addition finds EVEN_SHARE in one, the lane moves that to the caller's before it counts more than `some` elements; so does each
+   lane that comes to it until one has, so that none overflows. Where a warp's last elements were mostly in one of these, one lane counts those of all. If the counters
+   do not fit, each pass has some of the bins. */
 #include "kernels/order.cuh"
 
-constexpr uint32_t EVEN_SHARE = 1 << 14;
+constexpr uint32_t EVEN_SHARE = 1 << 15, EVEN_SHARES = EVEN_SHARE << 16 | EVEN_SHARE; /* the latter: of both counters in a word */
 constexpr uint32_t EVEN_FIRST = 0x4b000000; /* the first interval: the bits of 2^23 in f32 */
 
 enum even_way { EVEN_COARSE, EVEN_FINE };
@@ -32,10 +33,10 @@ template <class Element, even_way way> struct even_shape {
     static constexpr int threads = way == EVEN_FINE ? 1024 : 512, blocks = way == EVEN_FINE ? 1 : 2;
     static constexpr int usual = order_loads(sizeof(key)), loads = way == EVEN_FINE ? (usual + 1) / 2 : usual, each = elements_of<key, loads>;
     static constexpr int some = sizeof(key) == 8 ? 4 : 8; /* elements between two looks at the queue */
-    static constexpr int tiles = 32 / each; /* between two looks at what counters of 16 bits have */
+    static constexpr int tiles = 32 / each; /* between two looks at how warps' elements are */
     static constexpr uint32_t row = threads * sizeof(key), waiting = way == EVEN_FINE ? 15 : 8;
     static_assert(each % some == 0, "a tile is looked at some by some");
-    static_assert(way != EVEN_FINE || threads * (32 + waiting) + EVEN_SHARE + 32 * some < 1 << 16, "counters have 16 bits");
+    static_assert(way != EVEN_FINE || EVEN_SHARE + threads * some + threads / 32 * 128 < 1 << 16, "counters have 16 bits");
 };
 
 /* Whether a number is at least the edge; larger. Integers of 64 bits are compared as integers. */
@@ -117,7 +118,6 @@ __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<
     constexpr bool fine = way == EVEN_FINE;
     constexpr int some = shape::some;
     extern __shared__ unsigned char bytes[];
-    __shared__ int is_full[3]; /* for rounds in turn: some counter of 16 bits is some way up */
     __shared__ uint32_t block_nans;
     uint32_t *const counters = (uint32_t *)(bytes + (some + pass.waiting) * shape::row);
     const uint32_t lane = threadIdx.x % 32, copies = pass.copies, pairs = (pass.even.count + 4) / 2, all = fine ? pairs : (2 * pairs + 1) * copies;
@@ -127,15 +127,12 @@ __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<
     shared_address to = start;
     bool together = false; /* the last elements of the warp's lanes were in one interval mostly; */
     bool crowded = false;  /* many were not sure */
-    uint32_t seen = 0;     /* in counters of 16 bits */
     uint32_t nans = 0;
-    int tiles = 0, round = 0;
+    int tiles = 0;
     for (uint32_t i = threadIdx.x; i < all; i += blockDim.x)
         counters[i] = 0;
     for (uint32_t i = threadIdx.x; shape::has_edges && i <= pass.even.bins; i += blockDim.x)
         edges[i] = edge_in_f32(i, pass.even);
-    if (threadIdx.x < 3)
-        is_full[threadIdx.x] = 0;
     if (threadIdx.x == 0)
         block_nans = 0;
     __syncthreads();
@@ -155,28 +152,15 @@ __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<
     };
     const shared_address first = address_of(counters + (threadIdx.x & (copies - 1)));
     const uint32_t step = copies * (uint32_t)sizeof *counters;
-    auto count = [&](uint32_t interval, uint32_t more) {
-        if constexpr (fine)
-            seen |= fetch_add_half(first, interval, more);
-        else
-            add_shared(first + (interval - EVEN_FIRST) * step, more);
+    auto move_shares = [&](uint32_t interval) {
+        const uint32_t pair = (interval - EVEN_FIRST) / 2, shares = atomicAnd(&counters[pair], ~EVEN_SHARES) & EVEN_SHARES;
+        add(2 * pair, shares & 0xffff, shares >> 16);
     };
-    auto look = [&]() {
-        int *const full = &is_full[round % 3];
-        if ((seen & (EVEN_SHARE | EVEN_SHARE << 16)) != 0)
-            *(volatile int *)full = 1;
-        __syncthreads();
-        if (threadIdx.x == 0)
-            is_full[(round + 2) % 3] = 0; /* which all have read, and none sets before the next barrier */
-        for (uint32_t i = threadIdx.x; *(volatile int *)full != 0 && i < pairs; i += blockDim.x) {
-            const uint32_t word = counters[i], shares = word & 0xc000c000;
-            counters[i] = word - shares;
-            add(2 * i, shares & 0xffff, shares >> 16);
-        }
-        if (*(volatile int *)full != 0)
-            __syncthreads();
-        round++;
-        seen = 0;
+    auto count = [&](uint32_t interval, uint32_t more) {
+        if constexpr (!fine)
+            add_shared(first + (interval - EVEN_FIRST) * step, more);
+        else if ((fetch_add_half(first, interval, more) & EVEN_SHARES) != 0)
+            move_shares(interval);
     };
     auto empty_queue = [&]() {
         while (__ballot_sync(0xffffffffu, to != start) != 0) {
@@ -193,6 +177,7 @@ __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<
     uint32_t last = 0; /* interval of the thread, */
     bool unsure = false; /* and whether it was not sure */
     auto take_sure = [&](const Key *keys, auto there) {
+        uint32_t seen = 0;      /* in counters of 16 bits */
         shared_address at = to; /* of element i, i rows before: it goes back where an element is not stored */
 #pragma unroll
         for (int group = 0; group < some; group += 4) {
@@ -222,10 +207,19 @@ __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 if constexpr (fine)
-                    count(intervals[i], there(group + i) && is_sure[i]); /* 0, too: a branch would wait for what the addition returns */
+                    seen |= fetch_add_half(first, intervals[i], there(group + i) && is_sure[i]); /* 0, too: a branch would wait for what the addition returns */
                 else if (there(group + i))
                     count(intervals[i], 1);
             }
+        }
+        if (fine && (seen & EVEN_SHARES) != 0) {
+            Key own[some];
+#pragma unroll
+            for (int i = 0; i < some; i++)
+                own[i] = keys[i];
+#pragma unroll 1
+            for (int i = 0; i < some; i++)
+                move_shares(guess_of<Element>(element_value<Element>(pick(own, i)), pass.even).interval);
         }
         to = at + some * shape::row;
         if (__ballot_sync(0xffffffffu, to - start > pass.waiting * shape::row) != 0)
@@ -277,8 +271,6 @@ __global__ void __launch_bounds__(even_shape<Element, way>::threads, even_shape<
             return;
         crowded = __popc(__ballot_sync(0xffffffffu, unsure)) > 8;
         together = fine && __popc(__ballot_sync(0xffffffffu, last == __shfl_sync(0xffffffffu, last, 0))) > 8;
-        if (fine)
-            look();
     };
     each_tile<Key, shape::threads, shape::loads, fine>((const Key *)pass.x, cut, take);
     empty_queue();

@@ -165,6 +165,12 @@ template <class T> static inline T atomicOr(T *at, T value)
     *at = old | value;
     return old;
 }
+template <class T> static inline T atomicAnd(T *at, T value)
+{
+    const T old = *at;
+    *at = old & value;
+    return old;
+}
 static inline unsigned int atomicInc(unsigned int *at, unsigned int limit)
 {
     const unsigned int old = *at;
