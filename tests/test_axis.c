@@ -188,6 +188,35 @@ static void refuse_long_exchange(void)
     free(parts);
 }
 
+/* Counts of all ranks, few enough for messages, and as many as memory that the ranks share holds at a time, and more. */
+static void sum_counts(size_t bytes)
+{
+    struct comm *const comm = &ctx->comm;
+    const uint64_t ranks = (uint64_t)comm->size, slot = COMM_SUMS_BYTES / ranks / 128 * 128 / bytes;
+    const uint64_t sizes[] = {1, 512, 1023, 1024, 4097, slot - 1, slot, slot + 1, 2 * slot + 3};
+    unsigned char *const counts = malloc((2 * slot + 3) * bytes);
+    struct error error = {0};
+    uint64_t wrong = 0;
+    must(counts != NULL, "memory");
+    for (int s = 0; s < (int)(sizeof sizes / sizeof *sizes); s++) {
+        for (uint64_t i = 0; i < sizes[s]; i++) {
+            const uint64_t own = i * 40503 % 1000003 + (uint64_t)comm->rank * i;
+            const uint32_t narrow = (uint32_t)own;
+            memcpy(counts + i * bytes, bytes == sizeof own ? (const void *)&own : &narrow, bytes);
+        }
+        wrong += comm_sum(comm, counts, sizes[s], bytes, &error) != ALLFOLD_OK;
+        for (uint64_t i = 0; i < sizes[s]; i++) {
+            uint64_t sum = 0;
+            uint32_t narrow;
+            memcpy(bytes == sizeof sum ? (void *)&sum : &narrow, counts + i * bytes, bytes);
+            sum = bytes == sizeof sum ? sum : narrow;
+            wrong += sum != ranks * (i * 40503 % 1000003) + ranks * (ranks - 1) / 2 * i;
+        }
+    }
+    tap_ok(wrong == 0, "sums of counts of %zu bytes: %llu wrong", bytes, (unsigned long long)wrong);
+    free(counts);
+}
+
 /* Each ddof is compared as it is: any two differ, of one array too. */
 static void refuse_other_ddof(const float *x)
 {
@@ -327,6 +356,8 @@ int main(int argc, char **argv)
         refuse_options(x, values);
         refuse_differences(x, values);
         refuse_long_exchange();
+        sum_counts(4);
+        sum_counts(8);
         refuse_other_ddof(x);
         refuse_long_rows(values, values);
         ranks_without_results(x, values);

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 8 << 20 }; /* of all ranks, in one call of MPI */
+enum {
+    PIECE_BYTES = 8 << 20, /* of all ranks, in one call of MPI */
+    SUMS_LEAST = 1 << 12   /* bytes of counts that are worth more than a message: see docs/performance-log.md */
+};
 
 allfold_status comm_window_open(struct comm *comm, size_t bytes, void **memory, struct error *error)
 {
@@ -95,12 +98,63 @@ allfold_status comm_add_counts(struct comm *comm, const uint64_t *counts, const 
     return error->status;
 }
 
-allfold_status comm_sum(struct comm *comm, uint64_t *counts, uint64_t n, struct error *error)
+static void add_short(void *sums, const void *counts, size_t bytes)
 {
+    uint32_t *const to = sums;
+    const uint32_t *const from = counts;
+#pragma omp simd
+    for (uint64_t i = 0; i < bytes / sizeof *to; i++)
+        to[i] += from[i];
+}
+static void add_long(void *sums, const void *counts, size_t bytes)
+{
+    uint64_t *const to = sums;
+    const uint64_t *const from = counts;
+#pragma omp simd
+    for (uint64_t i = 0; i < bytes / sizeof *to; i++)
+        to[i] += from[i];
+}
+
+/* Each rank writes its counts to its slot; adds the others' to its share of them; and reads the others' shares. The slots lie in two halves, which take turns: who
+   writes to one again has agreed with all since they have read it. */
+static allfold_status sum_in_memory(struct comm *comm, char *counts, uint64_t n, size_t bytes, struct error *error)
+{
+    void (*const add)(void *, const void *, size_t) = bytes == sizeof(uint32_t) ? add_short : add_long;
+    const uint64_t ranks = (uint64_t)comm->size, own = (uint64_t)comm->rank, most = COMM_SUMS_BYTES / ranks / 128 * 128 / bytes;
+    for (uint64_t done = 0, part; done < n && error->status == ALLFOLD_OK; done += part) {
+        char *const first = (char *)comm->sums.memory + comm->sums.turns++ % 2 * COMM_SUMS_BYTES, *const slot = first + own * most * bytes;
+        part = u64_min(most, n - done);
+        if (error->status == ALLFOLD_OK)
+            memcpy(slot, counts + done * bytes, part * bytes);
+        if (comm_agree(comm, error) != ALLFOLD_OK)
+            break;
+        const struct range share = range_part(part, own, ranks);
+        for (uint64_t other = (own + 1) % ranks; other != own; other = (other + 1) % ranks)
+            add(slot + share.first * bytes, first + (other * most + share.first) * bytes, share.count * bytes);
+        comm_agree(comm, error);
+        for (uint64_t rank = 0; rank < ranks && error->status == ALLFOLD_OK; rank++) {
+            const struct range sums = range_part(part, rank, ranks);
+            memcpy(counts + (done + sums.first) * bytes, first + (rank * most + sums.first) * bytes, sums.count * bytes);
+        }
+    }
+    return error->status;
+}
+
+allfold_status comm_sum(struct comm *comm, void *counts, uint64_t n, size_t bytes, struct error *error)
+{
+    const bool is_long = comm->size > 1 && comm->hosts == 1 && n * bytes >= SUMS_LEAST;
+    if (is_long && !comm->sums.tried) {
+        comm->sums.tried = comm_window_open(comm, 2 * COMM_SUMS_BYTES, &comm->sums.memory, error) == ALLFOLD_OK;
+        if (!comm->sums.tried)
+            return error->status;
+    }
+    if (is_long && comm->sums.memory != NULL)
+        return sum_in_memory(comm, counts, n, bytes, error);
     if (comm_agree(comm, error) != ALLFOLD_OK || comm->size == 1)
         return error->status;
     const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
-    const int code = n > INT_MAX ? MPI_ERR_COUNT : MPI_Allreduce(MPI_IN_PLACE, counts, (int)n, MPI_UINT64_T, MPI_SUM, comm_handle(comm));
+    const MPI_Datatype type = bytes == sizeof(uint32_t) ? MPI_UINT32_T : MPI_UINT64_T;
+    const int code = n > INT_MAX ? MPI_ERR_COUNT : MPI_Allreduce(MPI_IN_PLACE, counts, (int)n, type, MPI_SUM, comm_handle(comm));
     if (code != MPI_SUCCESS)
         comm_failed(code, "MPI_Allreduce", error);
     phase_enter(comm->progress, before);

@@ -82,28 +82,38 @@ static void clear_counts(struct order *o, uint64_t count, bool on_device)
         memset(o->counts, 0, count * sizeof *o->counts);
 }
 
-/* Adds up what the ranks have counted. */
+/* The same counters in the same memory, in 32 bits each. */
+static uint32_t *shorten(uint64_t *counts, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        const uint32_t own = (uint32_t)counts[i];
+        memcpy((char *)counts + i * sizeof own, &own, sizeof own);
+    }
+    return (uint32_t *)counts;
+}
+
+/* Adds up what the ranks have counted: in 32 bits, if the caller takes that, whatever this rank has. */
 static void exchange(struct order *o, uint64_t count)
 {
-    uint64_t *const counts = o->counts;
-    const uint32_t *const short_counts = o->short_counts;
-    if (short_counts != NULL && o->ctx->comm.size > 1) {
-        for (uint64_t i = 0; i < count; i++)
-            counts[i] = short_counts[i];
-        o->short_counts = NULL;
-    }
+    uint64_t more[ORDER_MORE_COUNTS] = {o->seen, o->set.overflowed, o->set.count, o->set.on_device ? o->set.count : 0};
     if (!order_failed(o)) { /* else there may be no room */
-        counts[count] = o->seen;
-        counts[count + 1] = o->set.overflowed;
-        counts[count + 2] = o->set.count;
-        counts[count + 3] = o->set.on_device ? o->set.count : 0;
+        if (o->takes_short && o->short_counts == NULL)
+            o->short_counts = shorten(o->counts, count);
+        for (uint64_t i = 0; i < ORDER_MORE_COUNTS; i++) {
+            if (o->takes_short)
+                o->short_counts[count + i] = (uint32_t)more[i];
+            else
+                o->counts[count + i] = more[i];
+        }
     }
-    if (comm_sum(&o->ctx->comm, counts, count + ORDER_MORE_COUNTS, o->error) != ALLFOLD_OK)
+    if (comm_sum(&o->ctx->comm, o->takes_short ? (void *)o->short_counts : o->counts, count + ORDER_MORE_COUNTS, o->takes_short ? 4 : 8, o->error) != ALLFOLD_OK)
         return;
-    o->seen = counts[count];
-    o->set.overflowed = counts[count + 1] > 0;
-    o->kept = counts[count + 2];
-    o->kept_there = counts[count + 3];
+    for (uint64_t i = 0; i < ORDER_MORE_COUNTS; i++)
+        more[i] = o->takes_short ? o->short_counts[count + i] : o->counts[count + i];
+    o->seen = more[0];
+    o->set.overflowed = more[1] > 0;
+    o->kept = more[2];
+    o->kept_there = more[3];
 }
 
 void order_pass(struct order *o, struct order_work *work, uint64_t counters)
@@ -195,7 +205,7 @@ void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *wo
     }
     sizes[0] = o->set.count;
     sizes[1] = o->x.elements > 0 ? o->set.count : o->set.count / 16;
-    if (comm_sum(&o->ctx->comm, sizes, 2, o->error) == ALLFOLD_OK) {
+    if (comm_sum(&o->ctx->comm, sizes, 2, sizeof *sizes, o->error) == ALLFOLD_OK) {
         *found = o->input->nan != ALLFOLD_NAN_PROPAGATE ? count_numbers(o, sizes[0]) : sizes[0];
         *worth = u64_max(u64_min(sizes[1], *found), 1);
     }

@@ -35,7 +35,8 @@ struct order {
     /* NULL; or what the host does while a device is at work. Only passes over elements in device memory call it. */
     void (*meanwhile)(struct order *o);
     uint64_t *counts;         /* of the last pass, of all ranks: see order_work. Behind them is room for ORDER_MORE_COUNTS */
-    const uint32_t *short_counts; /* NULL; or the counters, which then are not in `counts`: of even bins, if there is one rank */
+    bool takes_short;         /* the caller takes counters of 32 bits, which hold all elements: the same on all ranks */
+    uint32_t *short_counts;   /* of the last pass, if it does; then they are not in `counts` */
     uint64_t seen, kept;      /* elements in it, without those left out; in the sets of all ranks, */
     uint64_t kept_there;      /* and in those in device memory */
     uint64_t *own_counts;     /* memory for them, unless the device has answered, */

@@ -139,7 +139,7 @@ static void take_counts(struct order *o, const struct order_work *work, size_t c
         from_device(o, o->ctx->axis_memory, o->counts, counts);
     } else if (o->ctx->device->backend->wait(in_place_queue(o->ctx), o->error) == ALLFOLD_OK) {
         o->counts = in_place_queue(o->ctx)->staging;
-        o->short_counts = work->short_counts ? (const uint32_t *)work->answer : NULL;
+        o->short_counts = work->short_counts ? (uint32_t *)work->answer : NULL;
     }
 }
 
@@ -168,7 +168,7 @@ static void run_on_device(struct order *o, const struct order_work *given, const
             clean = u64_max(used, ctx->order_clean);
             ctx->order_clean = 0;
         }
-        work.short_counts = work.kind == ORDER_EVEN && work.n <= UINT32_MAX;
+        work.short_counts = work.kind == ORDER_EVEN && o->takes_short;
         work.answer = (uint64_t *)in_place_queue(ctx)->staging + (work.short_counts ? (counts / sizeof *work.answer + 1) / 2 * 2 : 0); /* at 16 bytes */
         work.answered = work.short_counts ? (counts / 2 + 7) / 8 * 8 : counts;
         work.answer_room = work.indices != NULL ? ANSWERED_ROOM : 0;
