@@ -188,29 +188,37 @@ static void refuse_long_exchange(void)
     free(parts);
 }
 
+/* Of 2 bytes; of 2 whose sums are more; of more; of more on some ranks. */
+static uint64_t count_of(uint64_t rank, uint64_t i, int kind)
+{
+    const uint64_t large = i * 40503 % 1000003 + rank;
+    return kind == 0 ? i % 251 : kind == 1 ? UINT16_MAX - (i + rank) % 3 : kind == 2 || rank % 2 == 1 ? large : i % 11;
+}
+
 /* Counts of all ranks, few enough for messages, and as many as memory that the ranks share holds at a time, and more. */
 static void sum_counts(size_t bytes)
 {
     struct comm *const comm = &ctx->comm;
-    const uint64_t ranks = (uint64_t)comm->size, slot = COMM_SUMS_BYTES / ranks / 128 * 128 / bytes;
-    const uint64_t sizes[] = {1, 512, 1023, 1024, 4097, slot - 1, slot, slot + 1, 2 * slot + 3};
-    unsigned char *const counts = malloc((2 * slot + 3) * bytes);
+    const uint64_t ranks = (uint64_t)comm->size, most = COMM_SUMS_BYTES / 2 / ranks / 64 * 64 / bytes;
+    const uint64_t sizes[] = {1, 512, 1023, 1024, 4097, most - 64 / bytes, most - 64 / bytes + 1, 2 * most + 3};
+    unsigned char *const counts = malloc((2 * most + 3) * bytes);
     struct error error = {0};
     uint64_t wrong = 0;
     must(counts != NULL, "memory");
-    for (int s = 0; s < (int)(sizeof sizes / sizeof *sizes); s++) {
-        for (uint64_t i = 0; i < sizes[s]; i++) {
-            const uint64_t own = i * 40503 % 1000003 + (uint64_t)comm->rank * i;
+    for (int s = 0; s < 4 * (int)(sizeof sizes / sizeof *sizes); s++) {
+        const uint64_t n = sizes[s / 4];
+        for (uint64_t i = 0; i < n; i++) {
+            const uint64_t own = count_of((uint64_t)comm->rank, i, s % 4);
             const uint32_t narrow = (uint32_t)own;
             memcpy(counts + i * bytes, bytes == sizeof own ? (const void *)&own : &narrow, bytes);
         }
-        wrong += comm_sum(comm, counts, sizes[s], bytes, &error) != ALLFOLD_OK;
-        for (uint64_t i = 0; i < sizes[s]; i++) {
-            uint64_t sum = 0;
-            uint32_t narrow;
-            memcpy(bytes == sizeof sum ? (void *)&sum : &narrow, counts + i * bytes, bytes);
-            sum = bytes == sizeof sum ? sum : narrow;
-            wrong += sum != ranks * (i * 40503 % 1000003) + ranks * (ranks - 1) / 2 * i;
+        wrong += comm_sum(comm, counts, n, bytes, &error) != ALLFOLD_OK;
+        for (uint64_t i = 0; i < n; i++) {
+            uint64_t sum = 0, found = 0;
+            for (uint64_t rank = 0; rank < ranks; rank++)
+                sum += count_of(rank, i, s % 4);
+            memcpy(&found, counts + i * bytes, bytes); /* of a little-endian machine */
+            wrong += found != sum;
         }
     }
     tap_ok(wrong == 0, "sums of counts of %zu bytes: %llu wrong", bytes, (unsigned long long)wrong);

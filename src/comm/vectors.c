@@ -98,45 +98,84 @@ allfold_status comm_add_counts(struct comm *comm, const uint64_t *counts, const 
     return error->status;
 }
 
-static void add_short(void *sums, const void *counts, size_t bytes)
+/* What a rank gives to others: counts of 2 bytes each if these hold all of them, else as they are. */
+struct given {
+    uint32_t bytes; /* of each */
+    _Alignas(64) unsigned char counts[];
+};
+
+#define DEFINE(name, type)                                                                             \
+    static void give_##name(struct given *given, const type *counts, uint64_t n)                       \
+    {                                                                                                  \
+        uint16_t *const narrow = (uint16_t *)(void *)given->counts;                                    \
+        type any = 0;                                                                                  \
+        for (uint64_t i = 0; i < n; i++) {                                                             \
+            any |= counts[i];                                                                          \
+            narrow[i] = (uint16_t)counts[i];                                                           \
+        }                                                                                              \
+        given->bytes = any <= UINT16_MAX ? sizeof *narrow : sizeof *counts;                            \
+        if (given->bytes == sizeof *counts)                                                            \
+            memcpy(given->counts, counts, n * sizeof *counts);                                         \
+    }                                                                                                  \
+    static void add_##name(type *counts, const struct given *given, struct range range)                \
+    {                                                                                                  \
+        const uint16_t *const narrow = (const uint16_t *)(const void *)given->counts + range.first;    \
+        const type *const wide = (const type *)(const void *)given->counts + range.first;              \
+        const bool is_narrow = given->bytes == sizeof *narrow;                                         \
+        for (uint64_t i = 0; is_narrow && i < range.count; i++)                                        \
+            counts[i] += narrow[i];                                                                    \
+        for (uint64_t i = 0; !is_narrow && i < range.count; i++)                                       \
+            counts[i] += wide[i];                                                                      \
+    }
+DEFINE(short, uint32_t)
+DEFINE(long, uint64_t)
+#undef DEFINE
+
+static void give(struct given *given, const void *counts, uint64_t n, size_t bytes)
 {
-    uint32_t *const to = sums;
-    const uint32_t *const from = counts;
-#pragma omp simd
-    for (uint64_t i = 0; i < bytes / sizeof *to; i++)
-        to[i] += from[i];
+    if (bytes == sizeof(uint32_t))
+        give_short(given, counts, n);
+    else
+        give_long(given, counts, n);
 }
-static void add_long(void *sums, const void *counts, size_t bytes)
+static void add(void *counts, const struct given *given, struct range range, size_t bytes)
 {
-    uint64_t *const to = sums;
-    const uint64_t *const from = counts;
-#pragma omp simd
-    for (uint64_t i = 0; i < bytes / sizeof *to; i++)
-        to[i] += from[i];
+    if (bytes == sizeof(uint32_t))
+        add_short(counts, given, range);
+    else
+        add_long(counts, given, range);
 }
 
-/* Each rank writes its counts to its slot; adds the others' to its share of them; and reads the others' shares. The slots lie in two halves, which take turns: who
+/* Each rank gives its counts; adds the others' to its share of them; gives these sums; and takes the others' shares. Memory is in two parts, which take turns: who
    writes to one again has agreed with all since they have read it. */
 static allfold_status sum_in_memory(struct comm *comm, char *counts, uint64_t n, size_t bytes, struct error *error)
 {
-    void (*const add)(void *, const void *, size_t) = bytes == sizeof(uint32_t) ? add_short : add_long;
-    const uint64_t ranks = (uint64_t)comm->size, own = (uint64_t)comm->rank, most = COMM_SUMS_BYTES / ranks / 128 * 128 / bytes;
+    const uint64_t ranks = (uint64_t)comm->size, own = (uint64_t)comm->rank, room = COMM_SUMS_BYTES / 2 / ranks / 64 * 64;
+    const uint64_t most = (room - sizeof(struct given)) / bytes;
     for (uint64_t done = 0, part; done < n && error->status == ALLFOLD_OK; done += part) {
-        char *const first = (char *)comm->sums.memory + comm->sums.turns++ % 2 * COMM_SUMS_BYTES, *const slot = first + own * most * bytes;
+        char *const first = (char *)comm->sums.memory + comm->sums.turns++ % 2 * COMM_SUMS_BYTES;
+#define GIVEN(rank, sums) ((struct given *)(void *)(first + (2 * (rank) + (sums)) * room))
         part = u64_min(most, n - done);
         if (error->status == ALLFOLD_OK)
-            memcpy(slot, counts + done * bytes, part * bytes);
+            give(GIVEN(own, 0), counts + done * bytes, part, bytes);
         if (comm_agree(comm, error) != ALLFOLD_OK)
             break;
         const struct range share = range_part(part, own, ranks);
-        for (uint64_t other = (own + 1) % ranks; other != own; other = (other + 1) % ranks)
-            add(slot + share.first * bytes, first + (other * most + share.first) * bytes, share.count * bytes);
+        char *const mine = counts + (done + share.first) * bytes;
+        for (uint64_t rank = 0; rank < ranks; rank++)
+            if (rank != own)
+                add(mine, GIVEN(rank, 0), share, bytes);
+        give(GIVEN(own, 1), mine, share.count, bytes);
         comm_agree(comm, error);
         for (uint64_t rank = 0; rank < ranks && error->status == ALLFOLD_OK; rank++) {
             const struct range sums = range_part(part, rank, ranks);
-            memcpy(counts + (done + sums.first) * bytes, first + (rank * most + sums.first) * bytes, sums.count * bytes);
+            if (rank == own)
+                continue;
+            memset(counts + (done + sums.first) * bytes, 0, sums.count * bytes);
+            add(counts + (done + sums.first) * bytes, GIVEN(rank, 1), (struct range){0, sums.count}, bytes);
         }
     }
+#undef GIVEN
     return error->status;
 }
 
