@@ -188,43 +188,6 @@ static void refuse_long_exchange(void)
     free(parts);
 }
 
-/* Of 2 bytes; of 2 whose sums are more; of more; of more on some ranks. */
-static uint64_t count_of(uint64_t rank, uint64_t i, int kind)
-{
-    const uint64_t large = i * 40503 % 1000003 + rank;
-    return kind == 0 ? i % 251 : kind == 1 ? UINT16_MAX - (i + rank) % 3 : kind == 2 || rank % 2 == 1 ? large : i % 11;
-}
-
-/* Counts of all ranks, few enough for messages, and as many as memory that the ranks share holds at a time, and more. */
-static void sum_counts(size_t bytes)
-{
-    struct comm *const comm = &ctx->comm;
-    const uint64_t ranks = (uint64_t)comm->size, most = COMM_SUMS_BYTES / 2 / ranks / 64 * 64 / bytes;
-    const uint64_t sizes[] = {1, 512, 1023, 1024, 4097, most - 64 / bytes, most - 64 / bytes + 1, 2 * most + 3};
-    unsigned char *const counts = malloc((2 * most + 3) * bytes);
-    struct error error = {0};
-    uint64_t wrong = 0;
-    must(counts != NULL, "memory");
-    for (int s = 0; s < 4 * (int)(sizeof sizes / sizeof *sizes); s++) {
-        const uint64_t n = sizes[s / 4];
-        for (uint64_t i = 0; i < n; i++) {
-            const uint64_t own = count_of((uint64_t)comm->rank, i, s % 4);
-            const uint32_t narrow = (uint32_t)own;
-            memcpy(counts + i * bytes, bytes == sizeof own ? (const void *)&own : &narrow, bytes);
-        }
-        wrong += comm_sum(comm, counts, n, bytes, &error) != ALLFOLD_OK;
-        for (uint64_t i = 0; i < n; i++) {
-            uint64_t sum = 0, found = 0;
-            for (uint64_t rank = 0; rank < ranks; rank++)
-                sum += count_of(rank, i, s % 4);
-            memcpy(&found, counts + i * bytes, bytes); /* of a little-endian machine */
-            wrong += found != sum;
-        }
-    }
-    tap_ok(wrong == 0, "sums of counts of %zu bytes: %llu wrong", bytes, (unsigned long long)wrong);
-    free(counts);
-}
-
 /* Each ddof is compared as it is: any two differ, of one array too. */
 static void refuse_other_ddof(const float *x)
 {
@@ -364,8 +327,6 @@ int main(int argc, char **argv)
         refuse_options(x, values);
         refuse_differences(x, values);
         refuse_long_exchange();
-        sum_counts(4);
-        sum_counts(8);
         refuse_other_ddof(x);
         refuse_long_rows(values, values);
         ranks_without_results(x, values);

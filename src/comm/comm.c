@@ -6,7 +6,6 @@
 #include "base/elements.h"
 #include "comm/handle.h"
 #include "comm/in_host.h"
-#include "comm/vectors.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -246,8 +245,6 @@ void comm_close(struct comm *comm)
     if (mpi == NULL)
         return;
     in_host_close(&mpi->in_host);
-    comm_window_close(comm->sums.memory, 2 * COMM_SUMS_BYTES);
-    comm->sums.memory = NULL;
     if (mpi->append != MPI_OP_NULL)
         MPI_Op_free(&mpi->append);
     if (mpi->record != MPI_DATATYPE_NULL)

@@ -12,11 +12,6 @@ struct comm {
     char device[32];            /* the name of this rank's device in messages, set by core/; may be empty */
     bool different_calls;       /* that the ranks made, in the last exchange */
     int hosts;                  /* number of hosts that MPI_Allreduce combines: see comm_open */
-    struct {
-        void *memory; /* of all ranks, for comm_sum; NULL: it was not opened, or there is no room */
-        bool tried;
-        uint32_t turns;
-    } sums;
     struct comm_mpi *mpi;       /* comm.c's own MPI state, so that only comm.c needs mpi.h */
     struct progress *progress;  /* where this rank publishes its phase: comm's own, or the program's */
     struct progress own;

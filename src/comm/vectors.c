@@ -9,10 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PIECE_BYTES = 8 << 20, /* of all ranks, in one call of MPI */
-    SUMS_LEAST = 1 << 12   /* bytes of counts that are worth more than a message: see docs/performance-log.md */
-};
+enum { PIECE_BYTES = 8 << 20 }; /* of all ranks, in one call of MPI */
 
 allfold_status comm_window_open(struct comm *comm, size_t bytes, void **memory, struct error *error)
 {
@@ -98,97 +95,8 @@ allfold_status comm_add_counts(struct comm *comm, const uint64_t *counts, const 
     return error->status;
 }
 
-/* What a rank gives to others: counts of 2 bytes each if these hold all of them, else as they are. */
-struct given {
-    uint32_t bytes; /* of each */
-    _Alignas(64) unsigned char counts[];
-};
-
-#define DEFINE(name, type)                                                                             \
-    static void give_##name(struct given *given, const type *counts, uint64_t n)                       \
-    {                                                                                                  \
-        uint16_t *const narrow = (uint16_t *)(void *)given->counts;                                    \
-        type any = 0;                                                                                  \
-        for (uint64_t i = 0; i < n; i++) {                                                             \
-            any |= counts[i];                                                                          \
-            narrow[i] = (uint16_t)counts[i];                                                           \
-        }                                                                                              \
-        given->bytes = any <= UINT16_MAX ? sizeof *narrow : sizeof *counts;                            \
-        if (given->bytes == sizeof *counts)                                                            \
-            memcpy(given->counts, counts, n * sizeof *counts);                                         \
-    }                                                                                                  \
-    static void add_##name(type *counts, const struct given *given, struct range range)                \
-    {                                                                                                  \
-        const uint16_t *const narrow = (const uint16_t *)(const void *)given->counts + range.first;    \
-        const type *const wide = (const type *)(const void *)given->counts + range.first;              \
-        const bool is_narrow = given->bytes == sizeof *narrow;                                         \
-        for (uint64_t i = 0; is_narrow && i < range.count; i++)                                        \
-            counts[i] += narrow[i];                                                                    \
-        for (uint64_t i = 0; !is_narrow && i < range.count; i++)                                       \
-            counts[i] += wide[i];                                                                      \
-    }
-DEFINE(short, uint32_t)
-DEFINE(long, uint64_t)
-#undef DEFINE
-
-static void give(struct given *given, const void *counts, uint64_t n, size_t bytes)
-{
-    if (bytes == sizeof(uint32_t))
-        give_short(given, counts, n);
-    else
-        give_long(given, counts, n);
-}
-static void add(void *counts, const struct given *given, struct range range, size_t bytes)
-{
-    if (bytes == sizeof(uint32_t))
-        add_short(counts, given, range);
-    else
-        add_long(counts, given, range);
-}
-
-/* Each rank gives its counts; adds the others' to its share of them; gives these sums; and takes the others' shares. Memory is in two parts, which take turns: who
-   writes to one again has agreed with all since they have read it. */
-static allfold_status sum_in_memory(struct comm *comm, char *counts, uint64_t n, size_t bytes, struct error *error)
-{
-    const uint64_t ranks = (uint64_t)comm->size, own = (uint64_t)comm->rank, room = COMM_SUMS_BYTES / 2 / ranks / 64 * 64;
-    const uint64_t most = (room - sizeof(struct given)) / bytes;
-    for (uint64_t done = 0, part; done < n && error->status == ALLFOLD_OK; done += part) {
-        char *const first = (char *)comm->sums.memory + comm->sums.turns++ % 2 * COMM_SUMS_BYTES;
-#define GIVEN(rank, sums) ((struct given *)(void *)(first + (2 * (rank) + (sums)) * room))
-        part = u64_min(most, n - done);
-        if (error->status == ALLFOLD_OK)
-            give(GIVEN(own, 0), counts + done * bytes, part, bytes);
-        if (comm_agree(comm, error) != ALLFOLD_OK)
-            break;
-        const struct range share = range_part(part, own, ranks);
-        char *const mine = counts + (done + share.first) * bytes;
-        for (uint64_t rank = 0; rank < ranks; rank++)
-            if (rank != own)
-                add(mine, GIVEN(rank, 0), share, bytes);
-        give(GIVEN(own, 1), mine, share.count, bytes);
-        comm_agree(comm, error);
-        for (uint64_t rank = 0; rank < ranks && error->status == ALLFOLD_OK; rank++) {
-            const struct range sums = range_part(part, rank, ranks);
-            if (rank == own)
-                continue;
-            memset(counts + (done + sums.first) * bytes, 0, sums.count * bytes);
-            add(counts + (done + sums.first) * bytes, GIVEN(rank, 1), (struct range){0, sums.count}, bytes);
-        }
-    }
-#undef GIVEN
-    return error->status;
-}
-
 allfold_status comm_sum(struct comm *comm, void *counts, uint64_t n, size_t bytes, struct error *error)
 {
-    const bool is_long = comm->size > 1 && comm->hosts == 1 && n * bytes >= SUMS_LEAST;
-    if (is_long && !comm->sums.tried) {
-        comm->sums.tried = comm_window_open(comm, 2 * COMM_SUMS_BYTES, &comm->sums.memory, error) == ALLFOLD_OK;
-        if (!comm->sums.tried)
-            return error->status;
-    }
-    if (is_long && comm->sums.memory != NULL)
-        return sum_in_memory(comm, counts, n, bytes, error);
     if (comm_agree(comm, error) != ALLFOLD_OK || comm->size == 1)
         return error->status;
     const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);

@@ -26,10 +26,8 @@ allfold_status comm_combine_partials(struct comm *comm, const struct comm_partia
 /* Agrees on *error. Then `sums` gets this rank's part of the ranks' counts, added up. parts: as in comm_partials, one behind the other. */
 allfold_status comm_add_counts(struct comm *comm, const uint64_t *counts, const struct range *parts, uint64_t *sums, struct error *error);
 
-/* Agrees on *error. Then every rank's counts, of 4 or 8 bytes each, which hold them, become the sums of all ranks'. Many counts of ranks of one host go through
-   memory that they share. */
+/* Agrees on *error. Then every rank's counts, of 4 or 8 bytes each, become the sums of all ranks'. */
 allfold_status comm_sum(struct comm *comm, void *counts, uint64_t n, size_t bytes, struct error *error);
-enum { COMM_SUMS_BYTES = 4 << 20 /* of all ranks' counts, at a time */ };
 
 /* Agrees on *error. Then all ranks have what one of them has: where it is not known to the others, these have zeros. */
 allfold_status comm_unite(struct comm *comm, void *memory, uint64_t bytes, struct error *error);

@@ -44,8 +44,9 @@ struct allfold_context {
     size_t order_bytes;
     size_t order_clean;    /* bytes of their counters, behind axis_memory, that are 0 */
     struct {
-        void *memory;   /* that the ranks share, for partials along an axis that they cut: opened by the first such call, and kept; or NULL */
+        void *memory;   /* that the ranks share, for partials along an axis that they cut and for counters: opened by the first such call, and kept; or NULL */
         bool tried;
+        bool pinned;    /* by all their devices, which write to it */
         uint64_t turns; /* exchanges through it so far */
     } window;
     allfold_level level; /* of the folds that have a choice */

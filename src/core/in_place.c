@@ -104,19 +104,18 @@ static allfold_status fold(const struct pieces *p, const struct batch *batch, co
 
 /* ---- the window */
 
-allfold_status window_open(struct pieces *p, struct error *error)
+allfold_status window_open(struct allfold_context *ctx, struct error *error)
 {
-    struct allfold_context *const ctx = p->ctx;
     const struct backend *const backend = ctx->device->backend;
-    int able = 0;
-    if (!ctx->window.tried && comm_count(&ctx->comm, backend->combines, &able, error) == ALLFOLD_OK) {
-        if (able == ctx->comm.size && comm_window_open(&ctx->comm, WINDOW_BYTES, &ctx->window.memory, error) != ALLFOLD_OK)
-            return error->status;
-        ctx->window.tried = true;
-        if (ctx->window.memory != NULL)
-            backend->pin(ctx->device, ctx->window.memory, WINDOW_BYTES);
-    }
-    p->in_window = ctx->window.memory != NULL;
+    int able = 0, pinned = 0;
+    if (ctx->window.tried || comm_count(&ctx->comm, backend->combines, &able, error) != ALLFOLD_OK)
+        return error->status;
+    if (able == ctx->comm.size && comm_window_open(&ctx->comm, WINDOW_BYTES, &ctx->window.memory, error) != ALLFOLD_OK)
+        return error->status;
+    ctx->window.tried = true;
+    if (ctx->window.memory != NULL)
+        comm_count(&ctx->comm, backend->pin(ctx->device, ctx->window.memory, WINDOW_BYTES), &pinned, error);
+    ctx->window.pinned = pinned == ctx->comm.size;
     return error->status;
 }
 

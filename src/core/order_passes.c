@@ -37,6 +37,8 @@ static void take_ranks(struct order *o, uint64_t call)
     }
     o->first = o->input->has_part ? before : o->input->range.first;
     free(all);
+    if (comm->size > 1 && !order_failed(o))
+        window_open(o->ctx, o->error);
 }
 
 void order_open(struct order *o, uint64_t call, bool several)
@@ -67,8 +69,10 @@ void order_close(struct order *o)
 /* Counters that are 0, unless a device counts and answers. */
 static void clear_counts(struct order *o, uint64_t count, bool on_device)
 {
+    const bool is_answered = order_is_answered(count * sizeof *o->counts, on_device);
     o->short_counts = NULL;
-    if (order_failed(o) || order_is_answered(count * sizeof *o->counts, on_device))
+    order_find_slots(o, count * sizeof *o->counts);
+    if (order_failed(o) || (is_answered && o->slots == NULL))
         return;
     if (count > o->most_counts) {
         free(o->own_counts);
@@ -78,7 +82,7 @@ static void clear_counts(struct order *o, uint64_t count, bool on_device)
             error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " counters", count);
     }
     o->counts = o->own_counts;
-    if (o->counts != NULL)
+    if (o->counts != NULL && !is_answered)
         memset(o->counts, 0, count * sizeof *o->counts);
 }
 
@@ -90,6 +94,30 @@ static uint32_t *shorten(uint64_t *counts, uint64_t count)
         memcpy((char *)counts + i * sizeof own, &own, sizeof own);
     }
     return (uint32_t *)counts;
+}
+
+/* Sets the rank's own counters to the sums of what is in the slots, where this rank's is if the device has answered. */
+static allfold_status add_slots(struct order *o, const void *counts, size_t n, size_t bytes)
+{
+    struct comm *const comm = &o->ctx->comm;
+    uint64_t *const sums = o->own_counts;
+    uint32_t *const short_sums = (uint32_t *)sums;
+    if (!order_failed(o) && counts != order_slot(o, comm->rank))
+        memcpy(order_slot(o, comm->rank), counts, n * bytes);
+    if (comm_agree(comm, o->error) != ALLFOLD_OK)
+        return o->error->status;
+    memcpy(sums, order_slot(o, 0), n * bytes);
+    for (int rank = 1; rank < comm->size; rank++) {
+        const uint64_t *const other = (const uint64_t *)order_slot(o, rank);
+        const uint32_t *const short_other = (const uint32_t *)other;
+        for (size_t i = 0; o->takes_short && i < n; i++)
+            short_sums[i] += short_other[i];
+        for (size_t i = 0; !o->takes_short && i < n; i++)
+            sums[i] += other[i];
+    }
+    o->counts = sums;
+    o->short_counts = o->takes_short ? short_sums : NULL;
+    return ALLFOLD_OK;
 }
 
 /* Adds up what the ranks have counted: in 32 bits, if the caller takes that, whatever this rank has. */
@@ -106,7 +134,9 @@ static void exchange(struct order *o, uint64_t count)
                 o->counts[count + i] = more[i];
         }
     }
-    if (comm_sum(&o->ctx->comm, o->takes_short ? (void *)o->short_counts : o->counts, count + ORDER_MORE_COUNTS, o->takes_short ? 4 : 8, o->error) != ALLFOLD_OK)
+    void *const own = o->takes_short ? (void *)o->short_counts : o->counts;
+    const size_t n = count + ORDER_MORE_COUNTS, bytes = o->takes_short ? sizeof *o->short_counts : sizeof *o->counts;
+    if ((o->slots != NULL ? add_slots(o, own, n, bytes) : comm_sum(&o->ctx->comm, own, n, bytes, o->error)) != ALLFOLD_OK)
         return;
     for (uint64_t i = 0; i < ORDER_MORE_COUNTS; i++)
         more[i] = o->takes_short ? o->short_counts[count + i] : o->counts[count + i];

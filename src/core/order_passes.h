@@ -41,6 +41,8 @@ struct order {
     uint64_t kept_there;      /* and in those in device memory */
     uint64_t *own_counts;     /* memory for them, unless the device has answered, */
     uint64_t most_counts;     /* and its room */
+    char *slots;              /* NULL; or where the devices of all ranks answer the pass, in the window, */
+    size_t slot_bytes;        /* each in so many bytes */
 };
 
 enum {
@@ -117,6 +119,9 @@ void order_run_elements(struct order *o, const struct order_work *work, const st
 allfold_status order_host_room(struct order *o, uint64_t room);
 /* Whether a pass over elements in memory is answered by the device. */
 bool order_is_answered(size_t counts, bool on_device);
+/* Finds slots for a pass, if ranks have a window and room in it. The same on all ranks. */
+void order_find_slots(struct order *o, size_t counts);
+static inline char *order_slot(const struct order *o, int rank) { return o->slots + (size_t)rank * o->slot_bytes; }
 /* Brings counters, which are 0, and the table to the device, at once if they are small. table: NULL if there is none; the pass then clears its
    counters. */
 void order_upload(struct order *o, struct order_work *work, size_t counts, struct order_table *table);

@@ -7,8 +7,7 @@
 #include <string.h>
 
 enum {
-    ANSWERED_MOST = 1 << 20, /* bytes of counters that a kernel writes to host memory, which costs less than a copy and a wait for it. Short ones take half of
-                                that, and are written behind the place of long ones; */
+    ANSWERED_MOST = 1 << 20, /* bytes of counters that a kernel writes to host memory, which costs less than a copy and a wait for it; */
     ANSWERED_ROOM = 1 << 15  /* and elements, with their indices */
 };
 _Static_assert(ANSWERED_MOST + ANSWERED_ROOM * 16 <= IN_PLACE_BYTES, "the staging memory has room");
@@ -132,18 +131,27 @@ void order_upload(struct order *o, struct order_work *work, size_t counts, struc
     work->table = table;
 }
 
-/* Brings what a pass has counted to o->counts; short counters, which are behind the place of long ones, stay there. */
+/* Brings what a pass has counted to o->counts; or short counters to o->short_counts. */
 static void take_counts(struct order *o, const struct order_work *work, size_t counts)
 {
     if (work->answer == NULL) {
         from_device(o, o->ctx->axis_memory, o->counts, counts);
     } else if (o->ctx->device->backend->wait(in_place_queue(o->ctx), o->error) == ALLFOLD_OK) {
-        o->counts = in_place_queue(o->ctx)->staging;
+        o->counts = work->answer;
         o->short_counts = work->short_counts ? (uint32_t *)work->answer : NULL;
     }
 }
 
 bool order_is_answered(size_t counts, bool on_device) { return on_device && counts > 0 && counts <= ANSWERED_MOST; }
+
+void order_find_slots(struct order *o, size_t counts)
+{
+    struct allfold_context *const ctx = o->ctx;
+    o->slot_bytes = pages(counts) + (o->indexed ? ANSWERED_ROOM * 16 : 0);
+    o->slots = NULL;
+    if (ctx->window.pinned && order_is_answered(counts, true) && (size_t)ctx->comm.size * o->slot_bytes <= IN_PLACE_BYTES)
+        o->slots = (char *)ctx->window.memory + ctx->window.turns++ % 2 * IN_PLACE_BYTES;
+}
 
 static void run_on_device(struct order *o, const struct order_work *given, const struct order_elements *elements, size_t counts)
 {
@@ -169,7 +177,7 @@ static void run_on_device(struct order *o, const struct order_work *given, const
             ctx->order_clean = 0;
         }
         work.short_counts = work.kind == ORDER_EVEN && o->takes_short;
-        work.answer = (uint64_t *)in_place_queue(ctx)->staging + (work.short_counts ? (counts / sizeof *work.answer + 1) / 2 * 2 : 0); /* at 16 bytes */
+        work.answer = o->slots != NULL ? (void *)order_slot(o, ctx->comm.rank) : in_place_queue(ctx)->staging;
         work.answered = work.short_counts ? (counts / 2 + 7) / 8 * 8 : counts;
         work.answer_room = work.indices != NULL ? ANSWERED_ROOM : 0;
     }

@@ -348,8 +348,8 @@ static inline struct queue *in_place_queue(const struct allfold_context *ctx)
 allfold_status in_place_open(struct allfold_context *ctx, void *stream, struct error *error);
 /* Releases the memory for elements that were copied together if it has more bytes. */
 void in_place_shrink(struct allfold_context *ctx, size_t bytes);
-/* Opens the window, if the ranks and their devices can use it, and sets p->in_window then. Collective. */
-allfold_status window_open(struct pieces *p, struct error *error);
+/* Opens the window, ctx->window, if the ranks and their devices can use it. Collective. */
+allfold_status window_open(struct allfold_context *ctx, struct error *error);
 /* Results of a batch: their partials fit the context's memory, and the window. */
 uint64_t in_place_results(const struct pieces *p);
 /* The batch of a unit. Local. */

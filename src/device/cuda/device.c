@@ -216,12 +216,13 @@ static void cuda_release(struct device *device, void *memory)
 }
 
 /* Memory that cannot be registered is copied all the same, more slowly. */
-static void cuda_pin(struct device *device, void *memory, size_t bytes)
+static bool cuda_pin(struct device *device, void *memory, size_t bytes)
 {
     struct cuda_device *const cuda = (struct cuda_device *)device;
-    if (cudaSetDevice(cuda->index) == cudaSuccess && cudaHostRegister(memory, bytes, cudaHostRegisterDefault) == cudaSuccess)
-        cuda->pinned = memory;
+    const bool is_pinned = cudaSetDevice(cuda->index) == cudaSuccess && cudaHostRegister(memory, bytes, cudaHostRegisterDefault) == cudaSuccess;
+    cuda->pinned = is_pinned ? memory : cuda->pinned;
     cudaGetLastError();
+    return is_pinned;
 }
 
 const struct backend backend_cuda = {
