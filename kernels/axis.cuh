@@ -5,7 +5,7 @@
      axis_fold      each group: its members take the tiles of its row, or split, in turns; staged rows (axis_stage.cuh) from shared memory
                         members combine their partials, by shuffles and through shared memory
                         exact sums: first by accumulators (axis_quick.cuh). Rows that these do not hold are folded again: members add
-                        to words in shared memory, as in exact.cuh
+                        to words in shared memory, as in exact.cuh. Of rows that are split axis_combine finds these, and marks them
                         one member finishes the result, or stores the partial
      axis_columns   the same of columns of short elements: each group takes as many that lie side by side as share a word
      axis_combine   each group: the partials of a row's splits, combined
@@ -39,6 +39,7 @@ struct axis_cut {
     bool aligned;            /* elements of a row are neighbours, and every split of a row is aligned to 16 bytes */
     struct axis_stage stage;
     bool quick;              /* exact sums: plain additions are tried first */
+    uint32_t *again;         /* NULL; or whether any, and behind it which, of all rows plain additions of splits could not finish: those are folded by words */
     bool finishes;           /* results are wanted, not partials */
     struct axis_finish finish;
 };
@@ -360,7 +361,7 @@ static __device__ __forceinline__ bool ordered_end(const typename Axis::ordered 
 {
     if (cut.finishes && cut.splits == 1)
         return Axis::finish(end, cut.finish, cut.from + r);
-    if constexpr (Axis::words == 0)
+    if constexpr (Axis::has_splits)
         partial_at<Axis>(partials, cut, r, split)->end = end;
     return true;
 }
@@ -520,21 +521,34 @@ static __device__ __forceinline__ void words_fold(const void *x, const struct ax
     }
 }
 
-/* Folds a block's rows by sums without words. Of those that fail it does not tell that results are there: they are written again. */
+/* Folds a block's rows by sums without words, of splits to partials. Of rows that fail it does not tell that results are there: they are written again. */
 template <class Quick>
-static __device__ __forceinline__ void quick_fold(const void *x, const struct axis_cut &cut, unsigned char *stage, typename Quick::ordered *slots,
-                                                  struct failed_rows *failed)
+static __device__ __forceinline__ void quick_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, unsigned char *stage,
+                                                  typename Quick::ordered *slots, struct failed_rows *failed)
 {
     const struct axis_rows rows = rows_of(x, cut);
-    if (threadIdx.x < 32)
-        failed->bits[threadIdx.x] = failed->any = 0;
+    any_fold<Quick>(x, cut, partials, stage, slots, failed);
     __syncthreads();
-    any_fold<Quick>(x, cut, nullptr, stage, slots, failed);
-    __syncthreads();
-    if (cut.finish.done != nullptr)
+    if (cut.splits > 1) {
+        if (blockIdx.x == 0 && threadIdx.x == 0)
+            *cut.again = 0;
+    } else if (cut.finish.done != nullptr)
         for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x)
             if (!failed->has(i, (uint32_t)rows.count))
                 result_tell(cut.finish, cut.from + rows.first + i);
+}
+
+/* Whether a result is made of words, now. */
+static __device__ __forceinline__ bool is_marked(const struct axis_cut &cut, uint64_t r)
+{
+    return cut.again == nullptr || (*cut.again != 0 && cut.again[1 + cut.from + r] != 0);
+}
+static __device__ __forceinline__ void marked_rows(const struct axis_cut &cut, const struct axis_rows &rows, struct failed_rows *failed)
+{
+    for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x)
+        if (is_marked(cut, rows.first + i))
+            failed->add(i, (uint32_t)rows.count);
+    __syncthreads();
 }
 
 template <class Axis>
@@ -551,8 +565,16 @@ axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned c
         if constexpr (Axis::tries) {
             typedef typename Axis::quick quick;
             __shared__ struct failed_rows failed;
-            if (cut.quick) {
-                quick_fold<quick>(x, cut, bytes, (typename quick::ordered *)(quick::slots_in_room ? bytes : slots), &failed);
+            if (cut.quick || cut.again != nullptr) {
+                if (!cut.quick && *cut.again == 0)
+                    return;
+                if (threadIdx.x < 32)
+                    failed.bits[threadIdx.x] = failed.any = 0;
+                __syncthreads();
+                if (cut.quick)
+                    quick_fold<quick>(x, cut, partials, bytes, (typename quick::ordered *)(quick::slots_in_room ? bytes : slots), &failed);
+                else
+                    marked_rows(cut, rows_of(x, cut), &failed);
                 if (failed.any == 0)
                     return;
                 again = &failed;
@@ -580,7 +602,9 @@ axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cu
     __shared__ typename Axis::ordered slots[Axis::is_ordered ? axis_plan<Axis>::threads : 1];
     const struct axis_thread thread = thread_of(block);
     const uint64_t r = (uint64_t)blockIdx.x * block.groups + thread.group;
-    const bool is_row = thread.works && r < cut.results;
+    bool is_row = thread.works && r < cut.results;
+    if constexpr (Axis::tries)
+        is_row = is_row && is_marked(cut, r);
     const auto split_at = [&](uint64_t split) { return (typename Axis::whole *)(partials + (split * cut.results + r) * cut.stride); };
     if constexpr (Axis::is_ordered) {
         typename Axis::ordered end = Axis::end_identity();
@@ -589,6 +613,15 @@ axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cu
             Axis::combine(&end, &split_at(split)->end);
         members_combine<Axis>(&end, slots, thread, block.members, 1);
         if (is_row && thread.member == 0) {
+            if constexpr (Axis::words < 0) {
+                const bool is_done = Axis::finish(end, cut.finish, r);
+                cut.again[1 + r] = !is_done;
+                if (is_done)
+                    result_tell(cut.finish, r);
+                else
+                    *cut.again = 1;
+                return;
+            }
             if constexpr (Axis::words == 0)
                 if (cut.finishes) {
                     Axis::finish(end, cut.finish, cut.from + r);
@@ -616,7 +649,10 @@ words_finish(const unsigned char *partials, const __grid_constant__ struct axis_
     typedef typename Axis::partial partial;
     static_assert(sizeof(partial) == sizeof(typename Axis::whole), "one layout");
     const uint64_t r = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (r < cut.results)
+    bool is_row = r < cut.results;
+    if constexpr (Axis::tries)
+        is_row = is_row && is_marked(cut, r);
+    if (is_row)
         result_finish<Axis::monoid>(*(const partial *)(partials + r * cut.stride), cut.finish, cut.from + r);
 }
 

@@ -42,8 +42,9 @@ static int side_bits_of(const struct axis_cut &cut, const void *x, int multiproc
 }
 
 /* The block for that number of results, of `tiles` tiles each. A member of a row has axis_rounds tiles, because combining members takes time, or
-   fewer if there are too few threads otherwise. Of rows that are folded quickly blocks are small, if there are enough: while one combines, others load. */
-template <class Axis> static struct axis_block block_of(uint64_t results, uint64_t tiles, bool columns, bool quick, int multiprocessors)
+   fewer if there are too few threads otherwise. Of rows that are folded quickly blocks are small, if there are enough: while one combines, others load. whole: columns
+   are not split. */
+template <class Axis> static struct axis_block block_of(uint64_t results, uint64_t tiles, bool columns, bool quick, bool whole, int multiprocessors)
 {
     typedef axis_plan<Axis> plan;
     const uint64_t rounds = axis_rounds(Axis::cost, Axis::words > 0 && !quick, tiles);
@@ -52,7 +53,7 @@ template <class Axis> static struct axis_block block_of(uint64_t results, uint64
     const uint32_t groups = quick ? plan::threads : plan::groups;
     uint32_t side_by_side = power_up(results, groups);
     const auto least = whole_columns_of(Axis::cost);
-    if (quick) /* these have no splits */
+    if (quick && whole)
         while (side_by_side > least.side && results * plan::threads < enough * side_by_side && tiles * side_by_side >= 2 * least.tiles * plan::threads)
             side_by_side /= 2;
     if (columns)
@@ -130,8 +131,20 @@ static void cut_stage(struct axis_cut *cut, size_t longest, int multiprocessors,
 /* How many blocks the results take. */
 static uint64_t blocks_of(const struct axis_cut &cut) { return (cut.results + cut.rows - 1) / cut.rows; }
 
-/* Elements of a row lie side by side, or those of neighbouring rows do: then as many groups as possible stand side by side. */
-template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work *work, struct range rows, int multiprocessors)
+/* Cuts rows into splits for blocks that wait for work, whose partials have that stride and so many bytes. */
+static void cut_splits(struct axis_cut *cut, uint64_t stride, size_t bytes, int multiprocessors)
+{
+    const uint64_t tile = AXIS_SHAPE.tile, length = cut->box.length, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
+    const uint64_t least = tile * cut->block.members * AXIS_SHAPE.least, room = bytes / (cut->results * stride);
+    uint64_t splits = u64_min(u64_max(1, wanted / blocks_of(*cut)), u64_max(1, length / least));
+    splits = u64_max(1, u64_min(u64_max(splits, length >> AXIS_CHUNK_BITS), room));
+    cut->chunk = u64_max(tile, ((length + splits - 1) / splits + tile - 1) / tile * tile);
+    cut->splits = u64_max(1, (length + cut->chunk - 1) / cut->chunk);
+    cut->stride = stride;
+}
+
+/* Elements of a row lie side by side, or those of neighbouring rows do: then as many groups as possible stand side by side. tries: exact sums without words, too. */
+template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work *work, struct range rows, bool tries, int multiprocessors)
 {
     typedef axis_plan<Axis> plan;
     const size_t bytes = allfold_type_bytes(work->type);
@@ -151,32 +164,32 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     cut.finishes = work->finish != nullptr;
     if (cut.finishes)
         cut.finish = *work->finish;
-    cut.stride = stride_of<Axis>;
     cut.aligned = cut.box.axis_stride == 1 && (uintptr_t)work->x % 16 == 0 && cut.box.inner == 1
                   && (cut.box.outer == 1 || cut.box.outer_stride * bytes % 16 == 0);
-    const auto block_up = [&] {
+    const auto block_up = [&](bool whole) {
         const int bits = is_light<Axis>(cut.quick) ? side_bits_of(cut, work->x, multiprocessors) : 0;
-        cut.block = block_of<Axis>(cut.results >> bits, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, cut.quick, multiprocessors);
+        cut.block = block_of<Axis>(cut.results >> bits, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, cut.quick, whole, multiprocessors);
         cut.rows = cut.block.groups << bits;
     };
-    block_up();
-    const uint64_t blocks = blocks_of(cut), wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
-    const uint64_t least = tile * cut.block.members * AXIS_SHAPE.least, room = work->bytes / (cut.results * cut.stride);
-    uint64_t splits = u64_min(u64_max(1, wanted / blocks), u64_max(1, cut.box.length / least));
-    splits = u64_max(1, u64_min(u64_max(splits, cut.box.length >> AXIS_CHUNK_BITS), room));
-    cut.chunk = u64_max(tile, ((cut.box.length + splits - 1) / splits + tile - 1) / tile * tile);
-    cut.splits = u64_max(1, (cut.box.length + cut.chunk - 1) / cut.chunk);
+    block_up(false);
+    cut_splits(&cut, stride_of<Axis>, work->bytes, multiprocessors);
     size_t staged_bytes = Axis::staged_bytes;
     if constexpr (Axis::tries) {
+        typedef typename Axis::quick quick;
+        const bool rounds = quick::in_doubles && bytes == 4;
         const bool fills = cut.box.inner > 1 && cut.results >> (is_light<Axis>(true) ? side_bits_of(cut, work->x, multiprocessors) : 0)
                                                     >= (uint64_t)multiprocessors * whole_columns_of(Axis::cost).enough(cut.box.length);
-        cut.quick = cut.finishes && (cut.splits == 1 || fills) && rows.count == work->box.outer * work->box.inner
-                    && cut.box.length <= (Axis::quick::in_doubles && bytes == 4 ? AXIS_SHAPE.quick_f32 : AXIS_SHAPE.quick);
-        if (cut.quick) {
+        const bool is_one = (cut.splits == 1 || fills) && cut.box.length <= (rounds ? AXIS_SHAPE.quick_f32 : AXIS_SHAPE.quick);
+        const bool can_split = quick::has_splits && !rounds && (cut.results + 1) * sizeof *cut.again <= work->bytes / 4;
+        cut.quick = tries && cut.finishes && rows.count == work->box.outer * work->box.inner && (is_one || can_split);
+        if (cut.quick)
+            block_up(is_one);
+        if (cut.quick && is_one) {
             cut.splits = 1;
             cut.chunk = u64_max(cut.chunk, cut.box.length);
-            staged_bytes = Axis::quick::staged_bytes;
-            block_up();
+            staged_bytes = quick::staged_bytes;
+        } else if (cut.quick) {
+            cut_splits(&cut, stride_of<quick>, work->bytes / 2, multiprocessors);
         }
     }
     if (staged_bytes > 0)
@@ -189,17 +202,19 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     return cut;
 }
 
+template <class Axis> static cudaError_t combine_start(unsigned char *partials, const struct axis_cut &cut, cudaStream_t stream)
+{
+    constexpr uint32_t threads = axis_plan<Axis>::threads;
+    const uint32_t members = power_up(u64_max(cut.splits, Axis::words > 0 ? Axis::words : 1), threads);
+    const struct axis_block block = block_with(threads / members, members, false);
+    const cudaLaunchConfig_t config = launch_config((cut.results + block.groups - 1) / block.groups, threads, stream);
+    return cudaLaunchKernelEx(&config, axis_combine<Axis>, partials, cut, block);
+}
+
 /* Combines the splits of each result in the first, and finishes the results, if they are wanted. done: those of one split are finished. */
 template <class Axis> static cudaError_t splits_start(unsigned char *partials, const struct axis_cut &cut, bool done, cudaStream_t stream)
 {
-    constexpr uint32_t threads = axis_plan<Axis>::threads;
-    cudaError_t code = cudaSuccess;
-    if (cut.splits > 1 || (!done && cut.finishes)) {
-        const uint32_t members = power_up(u64_max(cut.splits, Axis::words), threads);
-        const struct axis_block block = block_with(threads / members, members, false);
-        const cudaLaunchConfig_t config = launch_config((cut.results + block.groups - 1) / block.groups, threads, stream);
-        code = cudaLaunchKernelEx(&config, axis_combine<Axis>, partials, cut, block);
-    }
+    cudaError_t code = cut.splits > 1 || (!done && cut.finishes) ? combine_start<Axis>(partials, cut, stream) : cudaSuccess;
     if constexpr (Axis::words > 0)
         if (code == cudaSuccess && cut.finishes && !cut.quick) {
             const cudaLaunchConfig_t last = launch_config((cut.results + AXIS_SHAPE.threads - 1) / AXIS_SHAPE.threads, AXIS_SHAPE.threads, stream);
@@ -212,7 +227,7 @@ template <class Axis> static cudaError_t splits_start(unsigned char *partials, c
 template <class Axis> static size_t room_of(const struct axis_cut &cut)
 {
     typedef axis_plan<Axis> plan;
-    const size_t words = Axis::words > 0 ? sizeof(int64_t) * plan::row_words * cut.word_block.groups : 0;
+    const size_t words = Axis::words > 0 && !(cut.quick && cut.splits > 1) ? sizeof(int64_t) * plan::row_words * cut.word_block.groups : 0;
     return u64_max(cut.stage.rows > 0 ? AXIS_SHAPE.stage_bytes + 128 : 0, u64_max(plan::tiles_bytes, words));
 }
 
@@ -231,6 +246,9 @@ template <class Axis> static cudaError_t rows_start(const struct axis_work *work
         kernel = cut.rows > cut.block.groups ? axis_columns<Axis> : kernel;
     if (code == cudaSuccess)
         code = cudaLaunchKernelEx(&config, kernel, work->x, cut, partials);
+    if constexpr (Axis::tries) /* what is left of these is folded by words */
+        if (cut.quick)
+            return code == cudaSuccess && cut.splits > 1 ? combine_start<typename Axis::quick>(partials, cut, stream) : code;
     return code != cudaSuccess ? code : splits_start<Axis>(partials, cut, true, stream);
 }
 
@@ -247,16 +265,29 @@ template <class Axis> static cudaError_t parts_start(const struct axis_work *wor
     return splits_start<Axis>((unsigned char *)work->partials, cut, false, stream);
 }
 
-/* Words are finished from memory, which has room for some results at a time. */
+/* Words are finished from memory, which has room for some results at a time: half of it, behind marks and partials of splits, if these are tried first. */
 template <class Axis> static cudaError_t axis_start(const struct axis_work *work, int multiprocessors, cudaStream_t stream)
 {
     const uint64_t results = work->box.outer * work->box.inner;
-    uint64_t most = results;
-    if (Axis::words > 0 && work->finish != nullptr && !axis_cut_of<Axis>(work, {0, results}, multiprocessors).quick)
-        most = u64_max(1, work->bytes / stride_of<Axis>);
+    struct axis_work own = *work;
+    struct axis_cut cut = axis_cut_of<Axis>(work, {0, results}, true, multiprocessors);
+    uint32_t *again = nullptr;
     cudaError_t code = cudaSuccess;
-    for (uint64_t from = 0; from < results && code == cudaSuccess; from += most)
-        code = rows_start<Axis>(work, axis_cut_of<Axis>(work, {from, u64_min(most, results - from)}, multiprocessors), stream);
+    if (cut.quick && cut.splits > 1) {
+        own.bytes = work->bytes / 4;
+        own.partials = (char *)work->partials + 3 * own.bytes;
+        cut.again = again = (uint32_t *)((char *)work->partials + 2 * own.bytes);
+    }
+    if (cut.quick)
+        code = rows_start<Axis>(work, cut, stream);
+    if (code != cudaSuccess || (cut.quick && again == nullptr))
+        return code;
+    const uint64_t most = Axis::words > 0 && work->finish != nullptr ? u64_max(1, own.bytes / stride_of<Axis>) : results;
+    for (uint64_t from = 0; from < results && code == cudaSuccess; from += most) {
+        cut = axis_cut_of<Axis>(&own, {from, u64_min(most, results - from)}, false, multiprocessors);
+        cut.again = again;
+        code = rows_start<Axis>(&own, cut, stream);
+    }
     return code;
 }
 

@@ -18,7 +18,7 @@ template <class Fold> struct axis_struct {
         ordered end;
     };
     static constexpr int words = 0;
-    static constexpr bool tries = false, tries_tiles = false, takes_tiles = false, slots_in_room = false;
+    static constexpr bool has_splits = true, tries = false, tries_tiles = false, takes_tiles = false, slots_in_room = false;
     static constexpr bool is_light = axis_is_light(Fold::cost, sizeof(value));
     static constexpr size_t staged_bytes = axis_staged_bytes(Fold::cost);
     static __device__ __forceinline__ bool finish(const ordered &partial, const struct axis_finish &call, uint64_t r)

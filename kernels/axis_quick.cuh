@@ -1,7 +1,7 @@
 /* Exact sums of rows whose elements fit the accumulators, which nearly all do: no words are needed. Two sums are kept, one rounded down and
    one rounded up, and the exact sum lies between them. Of f64, of squares, and of stats, the two are sums of the rounding errors of a third. A
    row's result is written if every number between rounds to it. Other rows, and those with infinities or sums of NaN, are folded again by way of
-   words. Included by axis.cuh. */
+   words. So are rows that are split, but for stats. Included by axis.cuh. */
 #pragma once
 
 #include "kernels/axis_ends.cuh"
@@ -344,12 +344,23 @@ template <enum monoid of, class Value> struct axis_quick {
     static constexpr bool in_doubles = !is_stats && quick_one<of, Value>::in_doubles;
     static constexpr bool has_rest = !is_stats || takes_tiles, is_light = !is_stats && sizeof(Value) == 4;
     static constexpr size_t staged_bytes = axis_staged_bytes(is_stats ? COST_STATS : COST_LITTLE);
-    static constexpr int words = -1; /* it has no partials */
+    static constexpr enum cost cost = is_stats ? COST_STATS : COST_MUCH;
+    static constexpr int words = -1; /* it has no partials but of splits, */
+    static constexpr bool has_splits = !is_stats, is_ordered = true, tries = false, tries_tiles = false;
+    struct whole {
+        ordered end;
+    };
     struct one_sum {
         ordered partial;
     };
     typedef typename std::conditional<takes_tiles, quick_tiles, one_sum>::type state;
     static __device__ __forceinline__ value rest() { return is_stats ? (value)NAN : (value)ZERO_IDENTITY; }
+    static __device__ __forceinline__ ordered end_identity()
+    {
+        ordered end;
+        end.start();
+        return end;
+    }
     static __device__ __forceinline__ void start(state *s, void *room, bool)
     {
         if constexpr (takes_tiles)

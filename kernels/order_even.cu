@@ -7,9 +7,9 @@
      each block: adds its counters to the caller's, which are short if there are so few elements that each holds all
 
    Coarse bins have counters of 32 bits, of which each has copies, and, for types of which f32 holds every element, a table of edges in f32. Fine bins have counters
-   of 16 bits, two in a word. Where an addition finds EVEN_SHARE in one, the lane moves that to the caller's before it counts more than `some` elements; so does each
-   lane that comes to it until one has, so that none overflows. Where a warp's last elements were mostly in one of these, one lane counts those of all. If the counters
-   do not fit, each pass has some of the bins. */
+   of 16 bits, two in a word. A lane whose addition finds EVEN_SHARE in one moves that to the caller's, before it counts more than `some` further elements. So do all
+   lanes, so that a counter stays below EVEN_SHARE + 1024 * 8 + 32 * 128. Where a warp's last elements were mostly in one of these, one lane counts those of all. If
+   the counters do not fit, each pass has some of the bins. */
 #include "kernels/order.cuh"
 
 constexpr uint32_t EVEN_SHARE = 1 << 15, EVEN_SHARES = EVEN_SHARE << 16 | EVEN_SHARE; /* the latter: of both counters in a word */

@@ -47,7 +47,7 @@ struct allfold_context {
         void *memory;   /* that the ranks share, for partials along an axis that they cut and for counters: opened by the first such call, and kept; or NULL */
         bool tried;
         bool pinned;    /* by all their devices, which write to it */
-        uint64_t turns; /* exchanges through it so far */
+        uint64_t turns; /* exchanges through it so far: turns % 2 is the half that was used last */
     } window;
     allfold_level level; /* of the folds that have a choice */
     struct error error; /* of the last call that failed */

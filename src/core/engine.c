@@ -204,7 +204,7 @@ void core_close(struct allfold_context *ctx)
         ctx->device->backend->close(ctx->device);
     }
     comm_window_close(ctx->window.memory, WINDOW_BYTES); /* which the device may have pinned */
-    ctx->window.memory = NULL;
+    memset(&ctx->window, 0, sizeof ctx->window);
     ctx->axis_memory = ctx->gathered = ctx->order_memory = NULL;
     ctx->gathered_bytes = ctx->order_bytes = ctx->order_clean = 0;
     ctx->queue = NULL;

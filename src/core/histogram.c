@@ -180,20 +180,17 @@ static void make_table(struct histogram *h, struct order_table *table)
     order_table_free(&other);
 }
 
-/* Takes `count` counters, from number 1 on behind ORDER_FIRST_COUNT. What a device has written to the host's memory is read at twice the rate from eight places in turn,
-   as a processor looks ahead in each. */
+/* Takes `count` counters, from number 1 on behind ORDER_FIRST_COUNT. */
 static void take_counts(const struct order *o, uint64_t count, int64_t *to)
 {
     const uint32_t *const from = o->short_counts;
-    const uint64_t each = 16, places = 8, steps = (count + places * each - 1) / (places * each);
-    if (from == NULL)
+    if (from == NULL) {
         memcpy(to, &o->counts[ORDER_FIRST_COUNT + 1], count * sizeof *to);
-    for (uint64_t step = 0; from != NULL && step < steps * places; step++) {
-        const uint64_t begin = (step % places * steps + step / places) * each, end = u64_min(begin + each, count);
-#pragma omp simd
-        for (uint64_t i = begin; i < end; i++)
-            to[i] = from[ORDER_FIRST_COUNT + 1 + i];
+        return;
     }
+#pragma omp simd
+    for (uint64_t i = 0; i < count; i++)
+        to[i] = from[ORDER_FIRST_COUNT + 1 + i];
 }
 
 static void count_bins(struct histogram *h, allfold_outside *outside)

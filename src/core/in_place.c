@@ -2,7 +2,7 @@
 
    Each rank copies its partials of a batch to its slot of the window. When all have agreed that theirs are there, each copies all ranks' to its
    device and combines them, in rank order. A half of the window is written again two batches later. By then each rank has agreed on the batch
-   between, and before that it waited for its queue, so it has read all of the half. */
+   between, and before that it waited for its queue, so it has read all of the half. Passes of order statistics take halves in the same turns (order_passes.c). */
 #include "core/pieces.h"
 
 #include "comm/vectors.h"

@@ -37,8 +37,6 @@ static void take_ranks(struct order *o, uint64_t call)
     }
     o->first = o->input->has_part ? before : o->input->range.first;
     free(all);
-    if (comm->size > 1 && !order_failed(o))
-        window_open(o->ctx, o->error);
 }
 
 void order_open(struct order *o, uint64_t call, bool several)
@@ -52,6 +50,8 @@ void order_open(struct order *o, uint64_t call, bool several)
         && locate_memory(ctx, job.source->memory, job.range.count, &o->x, o->error) == ALLFOLD_OK && o->x.elements == 0)
         order_load(o, several);
     take_ranks(o, call);
+    if (ctx->comm.size > 1 && !order_failed(o)) /* the same on all ranks */
+        window_open(ctx, o->error);
 }
 
 void order_close(struct order *o)
@@ -66,12 +66,12 @@ void order_close(struct order *o)
 
 /* ---- passes */
 
-/* Counters that are 0, unless a device counts and answers. */
-static void clear_counts(struct order *o, uint64_t count, bool on_device)
+/* Counters that are 0, unless a device counts and answers: it may do so in a slot. */
+static void prepare_counts(struct order *o, uint64_t count, bool on_device, bool keeps)
 {
     const bool is_answered = order_is_answered(count * sizeof *o->counts, on_device);
     o->short_counts = NULL;
-    order_find_slots(o, count * sizeof *o->counts);
+    order_find_slots(o, count, keeps);
     if (order_failed(o) || (is_answered && o->slots == NULL))
         return;
     if (count > o->most_counts) {
@@ -96,27 +96,36 @@ static uint32_t *shorten(uint64_t *counts, uint64_t count)
     return (uint32_t *)counts;
 }
 
+static void add_long(uint64_t *sums, const uint64_t *more, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sums[i] += more[i];
+}
+static void add_short(uint32_t *sums, const uint32_t *more, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sums[i] += more[i];
+}
+
 /* Sets the rank's own counters to the sums of what is in the slots, where this rank's is if the device has answered. */
 static allfold_status add_slots(struct order *o, const void *counts, size_t n, size_t bytes)
 {
     struct comm *const comm = &o->ctx->comm;
-    uint64_t *const sums = o->own_counts;
-    uint32_t *const short_sums = (uint32_t *)sums;
     if (!order_failed(o) && counts != order_slot(o, comm->rank))
         memcpy(order_slot(o, comm->rank), counts, n * bytes);
     if (comm_agree(comm, o->error) != ALLFOLD_OK)
         return o->error->status;
-    memcpy(sums, order_slot(o, 0), n * bytes);
+    o->ctx->window.turns++;
+    o->counts = o->own_counts;
+    o->short_counts = o->takes_short ? (uint32_t *)o->own_counts : NULL;
+    memcpy(o->counts, order_slot(o, 0), n * bytes);
     for (int rank = 1; rank < comm->size; rank++) {
-        const uint64_t *const other = (const uint64_t *)order_slot(o, rank);
-        const uint32_t *const short_other = (const uint32_t *)other;
-        for (size_t i = 0; o->takes_short && i < n; i++)
-            short_sums[i] += short_other[i];
-        for (size_t i = 0; !o->takes_short && i < n; i++)
-            sums[i] += other[i];
+        const void *const other = order_slot(o, rank);
+        if (o->takes_short)
+            add_short(o->short_counts, other, n);
+        else
+            add_long(o->counts, other, n);
     }
-    o->counts = sums;
-    o->short_counts = o->takes_short ? short_sums : NULL;
     return ALLFOLD_OK;
 }
 
@@ -154,7 +163,7 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
     const bool keeps = work->kind == ORDER_BRACKETS || work->kind == ORDER_CHAIN;
     if (o->error->shared)
         return;
-    clear_counts(o, count + ORDER_MORE_COUNTS, in_place && on_device);
+    prepare_counts(o, count + ORDER_MORE_COUNTS, in_place && on_device, keeps);
     if (keeps) {
         o->set.count = 0;
         o->set.overflowed = false;
@@ -186,7 +195,7 @@ void order_pass_set(struct order *o, struct order_work *work, uint64_t counters)
     const struct order_elements elements = {order_key_type(o->input->type), o->set.keys, o->set.count, 0};
     if (o->error->shared)
         return;
-    clear_counts(o, count + ORDER_MORE_COUNTS, elements.count > 0 && o->set.on_device);
+    prepare_counts(o, count + ORDER_MORE_COUNTS, elements.count > 0 && o->set.on_device, false);
     if (!order_failed(o) && elements.count > 0)
         order_run_elements(o, work, &elements, bytes, o->set.on_device);
     o->seen = o->set.count;

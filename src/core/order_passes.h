@@ -39,7 +39,7 @@ struct order {
     uint32_t *short_counts;   /* of the last pass, if it does; then they are not in `counts` */
     uint64_t seen, kept;      /* elements in it, without those left out; in the sets of all ranks, */
     uint64_t kept_there;      /* and in those in device memory */
-    uint64_t *own_counts;     /* memory for them, unless the device has answered, */
+    uint64_t *own_counts;     /* memory for them, unless the device of the only rank has answered, */
     uint64_t most_counts;     /* and its room */
     char *slots;              /* NULL; or where the devices of all ranks answer the pass, in the window, */
     size_t slot_bytes;        /* each in so many bytes */
@@ -119,8 +119,9 @@ void order_run_elements(struct order *o, const struct order_work *work, const st
 allfold_status order_host_room(struct order *o, uint64_t room);
 /* Whether a pass over elements in memory is answered by the device. */
 bool order_is_answered(size_t counts, bool on_device);
-/* Finds slots for a pass, if ranks have a window and room in it. The same on all ranks. */
-void order_find_slots(struct order *o, size_t counts);
+/* Sets o->slots to the half of the window that was not used last, for a pass with so many counters that keeps elements or does not: the same on all ranks. NULL: they
+   have no window, or no room in it. */
+void order_find_slots(struct order *o, size_t counters, bool keeps);
 static inline char *order_slot(const struct order *o, int rank) { return o->slots + (size_t)rank * o->slot_bytes; }
 /* Brings counters, which are 0, and the table to the device, at once if they are small. table: NULL if there is none; the pass then clears its
    counters. */

@@ -144,13 +144,13 @@ static void take_counts(struct order *o, const struct order_work *work, size_t c
 
 bool order_is_answered(size_t counts, bool on_device) { return on_device && counts > 0 && counts <= ANSWERED_MOST; }
 
-void order_find_slots(struct order *o, size_t counts)
+void order_find_slots(struct order *o, size_t counters, bool keeps)
 {
     struct allfold_context *const ctx = o->ctx;
-    o->slot_bytes = pages(counts) + (o->indexed ? ANSWERED_ROOM * 16 : 0);
+    o->slot_bytes = pages(counters * (o->takes_short ? sizeof *o->short_counts : sizeof *o->counts)) + (keeps && o->indexed ? ANSWERED_ROOM * 16 : 0);
     o->slots = NULL;
-    if (ctx->window.pinned && order_is_answered(counts, true) && (size_t)ctx->comm.size * o->slot_bytes <= IN_PLACE_BYTES)
-        o->slots = (char *)ctx->window.memory + ctx->window.turns++ % 2 * IN_PLACE_BYTES;
+    if (ctx->window.pinned && order_is_answered(counters * sizeof *o->counts, true) && (size_t)ctx->comm.size * o->slot_bytes <= IN_PLACE_BYTES)
+        o->slots = (char *)ctx->window.memory + (ctx->window.turns + 1) % 2 * IN_PLACE_BYTES;
 }
 
 static void run_on_device(struct order *o, const struct order_work *given, const struct order_elements *elements, size_t counts)

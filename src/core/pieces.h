@@ -330,7 +330,7 @@ enum {
     IN_PLACE_MEMORY_BYTES = 3 * IN_PLACE_BYTES, /* behind it, counters of order statistics: */
     IN_PLACE_COUNTERS_BYTES = 5 << 18,
     GATHERED_BYTES = 256 << 20, /* of elements that are copied together at a time; more if a row has more */
-    WINDOW_BYTES = 2 * IN_PLACE_BYTES /* of all ranks: each batch takes a half, in turn */
+    WINDOW_BYTES = 2 * IN_PLACE_BYTES /* of all ranks: each batch, or pass of order statistics, takes a half, in turn */
 };
 
 /* What becomes of partials: as in axis_work. All zero: they are left at axis_memory. */

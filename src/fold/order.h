@@ -401,7 +401,7 @@ struct order_work {
     uint64_t stride;    /* of a sample, of n / stride elements */
     uint64_t *counts;   /* device memory. Of a sample NULL */
     size_t clear;       /* bytes of counts that are set to 0 first, of a device with memory of its own */
-    uint64_t *answer;   /* the queue's staging memory, to which the device writes its `answered` bytes of counts, which then are 0; NULL: it does not */
+    uint64_t *answer;   /* pinned host memory, at 16 bytes, to which the device writes its `answered` bytes of counts, which then are 0; NULL: it does not */
     size_t answered;    /* the last two of these counters are the device's own */
     bool short_counts;  /* of even bins: counters are uint32_t, the device's own two of them */
     uint64_t answer_room; /* with indices: behind the counts there is room for so many indices, and behind these for as many keys: what is kept first

@@ -219,10 +219,13 @@ static void cuda_release(struct device *device, void *memory)
 static bool cuda_pin(struct device *device, void *memory, size_t bytes)
 {
     struct cuda_device *const cuda = (struct cuda_device *)device;
-    const bool is_pinned = cudaSetDevice(cuda->index) == cudaSuccess && cudaHostRegister(memory, bytes, cudaHostRegisterDefault) == cudaSuccess;
-    cuda->pinned = is_pinned ? memory : cuda->pinned;
+    void *there = NULL;
+    if (cudaSetDevice(cuda->index) == cudaSuccess && cudaHostRegister(memory, bytes, cudaHostRegisterDefault) == cudaSuccess) {
+        cuda->pinned = memory;
+        cudaHostGetDevicePointer(&there, memory, 0);
+    }
     cudaGetLastError();
-    return is_pinned;
+    return there != NULL;
 }
 
 const struct backend backend_cuda = {
