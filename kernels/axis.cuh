@@ -5,9 +5,10 @@
      axis_fold      each group: its members take the tiles of its row, or split, in turns; staged rows (axis_stage.cuh) from shared memory
                         members combine their partials, by shuffles and through shared memory
                         exact sums: first by accumulators (axis_quick.cuh). Rows that these do not hold are folded again: members add
-                        to words in shared memory, as in exact.cuh. Of rows that are split axis_combine finds these, and marks them
+                        to words in shared memory, as in exact.cuh. Of rows that are split axis_combine finds and marks these
                         one member finishes the result, or stores the partial
      axis_columns   the same of columns of short elements: each group takes as many that lie side by side as share a word
+     axis_splits    exact sums of splits, by accumulators; those of f32 are pairs
      axis_combine   each group: the partials of a row's splits, combined
      words_finish   each thread: a result of words
 
@@ -38,7 +39,8 @@ struct axis_cut {
     uint32_t rows;           /* of a block: as many as it has groups, or several times that, columns that share words */
     bool aligned;            /* elements of a row are neighbours, and every split of a row is aligned to 16 bytes */
     struct axis_stage stage;
-    bool quick;              /* exact sums: plain additions are tried first */
+    bool quick;              /* exact sums: plain additions are tried first, */
+    bool in_pairs;           /* of pairs of doubles */
     uint32_t *again;         /* NULL; or whether any, and behind it which, of all rows plain additions of splits could not finish: those are folded by words */
     bool finishes;           /* results are wanted, not partials */
     struct axis_finish finish;
@@ -359,8 +361,9 @@ template <class Axis>
 static __device__ __forceinline__ bool ordered_end(const typename Axis::ordered &end, const struct axis_cut &cut, unsigned char *partials, uint64_t r,
                                                    uint32_t split)
 {
-    if (cut.finishes && cut.splits == 1)
-        return Axis::finish(end, cut.finish, cut.from + r);
+    if constexpr (Axis::words >= 0 || !Axis::has_splits)
+        if (cut.finishes && cut.splits == 1)
+            return Axis::finish(end, cut.finish, cut.from + r);
     if constexpr (Axis::has_splits)
         partial_at<Axis>(partials, cut, r, split)->end = end;
     return true;
@@ -521,18 +524,15 @@ static __device__ __forceinline__ void words_fold(const void *x, const struct ax
     }
 }
 
-/* Folds a block's rows by sums without words, of splits to partials. Of rows that fail it does not tell that results are there: they are written again. */
+/* Folds a block's rows by sums without words. Of those that fail it does not tell that results are there: they are written again. */
 template <class Quick>
-static __device__ __forceinline__ void quick_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, unsigned char *stage,
-                                                  typename Quick::ordered *slots, struct failed_rows *failed)
+static __device__ __forceinline__ void quick_fold(const void *x, const struct axis_cut &cut, unsigned char *stage, typename Quick::ordered *slots,
+                                                  struct failed_rows *failed)
 {
     const struct axis_rows rows = rows_of(x, cut);
-    any_fold<Quick>(x, cut, partials, stage, slots, failed);
+    any_fold<Quick>(x, cut, nullptr, stage, slots, failed);
     __syncthreads();
-    if (cut.splits > 1) {
-        if (blockIdx.x == 0 && threadIdx.x == 0)
-            *cut.again = 0;
-    } else if (cut.finish.done != nullptr)
+    if (cut.finish.done != nullptr)
         for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x)
             if (!failed->has(i, (uint32_t)rows.count))
                 result_tell(cut.finish, cut.from + rows.first + i);
@@ -572,7 +572,7 @@ axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned c
                     failed.bits[threadIdx.x] = failed.any = 0;
                 __syncthreads();
                 if (cut.quick)
-                    quick_fold<quick>(x, cut, partials, bytes, (typename quick::ordered *)(quick::slots_in_room ? bytes : slots), &failed);
+                    quick_fold<quick>(x, cut, bytes, (typename quick::ordered *)(quick::slots_in_room ? bytes : slots), &failed);
                 else
                     marked_rows(cut, rows_of(x, cut), &failed);
                 if (failed.any == 0)
@@ -582,6 +582,21 @@ axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned c
         }
         words_fold<Axis>(x, cut, partials, (int64_t *)bytes, (typename Axis::ordered *)slots, again);
     }
+}
+
+/* Accumulators without words of splits. No row is marked yet. */
+template <class Splits>
+static __global__ void __launch_bounds__(axis_plan<Splits>::threads, axis_plan<Splits>::blocks)
+axis_splits(const void *x, const __grid_constant__ struct axis_cut cut, unsigned char *partials)
+{
+    __shared__ __align__(16) unsigned char slots[axis_plan<Splits>::slots_bytes];
+    typename Splits::ordered *const of_warps = (typename Splits::ordered *)slots;
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        *cut.again = 0;
+    if constexpr (Splits::shares_words)
+        if (cut.rows > cut.block.groups)
+            return columns_fold<Splits>(x, cut, partials, of_warps, nullptr);
+    ordered_fold<Splits>(x, cut, partials, nullptr, of_warps, nullptr);
 }
 
 /* A kernel of its own, as others have fewer registers. Not for words. */

@@ -180,7 +180,7 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
         const bool fills = cut.box.inner > 1 && cut.results >> (is_light<Axis>(true) ? side_bits_of(cut, work->x, multiprocessors) : 0)
                                                     >= (uint64_t)multiprocessors * whole_columns_of(Axis::cost).enough(cut.box.length);
         const bool is_one = (cut.splits == 1 || fills) && cut.box.length <= (rounds ? AXIS_SHAPE.quick_f32 : AXIS_SHAPE.quick);
-        const bool can_split = quick::has_splits && !rounds && (cut.results + 1) * sizeof *cut.again <= work->bytes / 4;
+        const bool can_split = quick::can_split && cut.splits > 1 && (cut.results + 1) * sizeof *cut.again <= work->bytes / 4;
         cut.quick = tries && cut.finishes && rows.count == work->box.outer * work->box.inner && (is_one || can_split);
         if (cut.quick)
             block_up(is_one);
@@ -189,7 +189,8 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
             cut.chunk = u64_max(cut.chunk, cut.box.length);
             staged_bytes = quick::staged_bytes;
         } else if (cut.quick) {
-            cut_splits(&cut, stride_of<quick>, work->bytes / 2, multiprocessors);
+            cut_splits(&cut, rounds ? stride_of<typename Axis::pairs> : stride_of<typename Axis::splits>, work->bytes / 2, multiprocessors);
+            cut.in_pairs = rounds && cut.splits > 1;
         }
     }
     if (staged_bytes > 0)
@@ -231,6 +232,14 @@ template <class Axis> static size_t room_of(const struct axis_cut &cut)
     return u64_max(cut.stage.rows > 0 ? AXIS_SHAPE.stage_bytes + 128 : 0, u64_max(plan::tiles_bytes, words));
 }
 
+/* Whether rows are split that are folded without words. */
+template <class Axis> constexpr bool can_split()
+{
+    if constexpr (Axis::tries)
+        return Axis::quick::can_split;
+    return false;
+}
+
 /* Folds cut.results rows from cut.from on. */
 template <class Axis> static cudaError_t rows_start(const struct axis_work *work, const struct axis_cut &cut, cudaStream_t stream)
 {
@@ -244,11 +253,18 @@ template <class Axis> static cudaError_t rows_start(const struct axis_work *work
     void (*kernel)(const void *, const struct axis_cut, unsigned char *) = axis_fold<Axis>;
     if constexpr (Axis::is_light)
         kernel = cut.rows > cut.block.groups ? axis_columns<Axis> : kernel;
+    if constexpr (can_split<Axis>()) {
+        typedef typename Axis::splits splits;
+        typedef typename Axis::pairs pairs;
+        if (cut.quick && cut.splits > 1) { /* what is left is folded by words */
+            code = code != cudaSuccess ? code : cudaLaunchKernelEx(&config, cut.in_pairs ? axis_splits<pairs> : axis_splits<splits>, work->x, cut, partials);
+            return code != cudaSuccess ? code : cut.in_pairs ? combine_start<pairs>(partials, cut, stream) : combine_start<splits>(partials, cut, stream);
+        }
+    }
     if (code == cudaSuccess)
         code = cudaLaunchKernelEx(&config, kernel, work->x, cut, partials);
-    if constexpr (Axis::tries) /* what is left of these is folded by words */
-        if (cut.quick)
-            return code == cudaSuccess && cut.splits > 1 ? combine_start<typename Axis::quick>(partials, cut, stream) : code;
+    if (cut.quick)
+        return code;
     return code != cudaSuccess ? code : splits_start<Axis>(partials, cut, true, stream);
 }
 

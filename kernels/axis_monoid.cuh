@@ -89,6 +89,8 @@ template <class Exact> struct axis_words {
     };
     typedef typename std::conditional<Exact::indexed, words_and_ends, words_only>::type whole;
     typedef axis_quick<monoid, value> quick;
+    typedef quick_splits<quick> splits;
+    typedef quick_splits<axis_quick<monoid, value, quick::in_doubles>> pairs; /* of splits of f32, of whose sums single doubles round many */
     static constexpr bool tries = quick::exists, tries_tiles = tries && quick::takes_tiles; /* accumulators without words first */
     static constexpr bool takes_tiles = false, slots_in_room = false, is_light = false;
     static constexpr int words = Exact::words;

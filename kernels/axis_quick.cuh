@@ -199,9 +199,9 @@ struct quick_pair {
     }
 };
 
-/* One sum. */
-template <enum monoid of, class Value> struct quick_one {
-    static constexpr bool in_doubles = sizeof(Value) < 8 && of != MONOID_norm2_exact;
+/* One sum. in_pairs: of terms that single doubles hold, too. */
+template <enum monoid of, class Value, bool in_pairs> struct quick_one {
+    static constexpr bool in_doubles = !in_pairs && sizeof(Value) < 8 && of != MONOID_norm2_exact;
     typename std::conditional<in_doubles, quick_sum, quick_pair>::type sum;
     __device__ __forceinline__ void start() { sum.start(); }
     __device__ __forceinline__ void take(const Value *x, uint32_t n, uint64_t)
@@ -336,17 +336,19 @@ struct quick_tiles {
 };
 
 /* In the shape of axis_struct. */
-template <enum monoid of, class Value> struct axis_quick {
+template <enum monoid of, class Value, bool in_pairs = false> struct axis_quick {
     typedef Value value;
     static constexpr bool is_stats = of == MONOID_stats_exact, takes_tiles = is_stats && sizeof(Value) == 4, slots_in_room = is_stats;
     static constexpr bool exists = of == MONOID_sum_exact || of == MONOID_norm1_exact || of == MONOID_norm2_exact || is_stats;
-    typedef typename std::conditional<is_stats, quick_stats<Value>, quick_one<of, Value>>::type ordered;
-    static constexpr bool in_doubles = !is_stats && quick_one<of, Value>::in_doubles;
+    typedef quick_one<of, Value, in_pairs> one;
+    typedef typename std::conditional<is_stats, quick_stats<Value>, one>::type ordered;
+    static constexpr bool in_doubles = !is_stats && one::in_doubles;
     static constexpr bool has_rest = !is_stats || takes_tiles, is_light = !is_stats && sizeof(Value) == 4;
     static constexpr size_t staged_bytes = axis_staged_bytes(is_stats ? COST_STATS : COST_LITTLE);
-    static constexpr enum cost cost = is_stats ? COST_STATS : COST_MUCH;
-    static constexpr int words = -1; /* it has no partials but of splits, */
-    static constexpr bool has_splits = !is_stats, is_ordered = true, tries = false, tries_tiles = false;
+    static constexpr enum cost cost = is_stats ? COST_STATS : COST_LITTLE;
+    static constexpr int words = -1; /* it has no partials, */
+    static constexpr bool has_splits = false, can_split = !is_stats; /* but of splits: quick_splits */
+    static constexpr bool is_ordered = true, tries = false, tries_tiles = false, shares_words = is_light && !in_pairs;
     struct whole {
         ordered end;
     };
@@ -392,4 +394,9 @@ template <enum monoid of, class Value> struct axis_quick {
     {
         return results_write<is_stats>(call, r, [&](const struct finish *finish) { return sums.finish(finish, call.fold); });
     }
+};
+
+/* The same of splits: it leaves partials. */
+template <class Quick> struct quick_splits : Quick {
+    static constexpr bool has_splits = true;
 };

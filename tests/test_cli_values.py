@@ -7,6 +7,11 @@ import os
 
 import numpy as np
 
+try:
+    import h5py
+except ImportError:
+    h5py = None
+
 import cli
 import tap
 from cli import FLOATS, TYPES, Folder, alone, each, each_alone, ranks, report, shown
@@ -329,10 +334,26 @@ def check_order(folder, backend):
         for words, why in ((["topk", "--k=9", "-o", folder.name("o.raw")], "a name that ends in .npz"),
                            (["histogram", "--edges=" + folder.name("edges.npz"), "-o", folder.name("edges.npz")], "--output would replace the edges")):
             tap.ok(not cli.refused(ranks(count, words[0], file, *words[1:], *options), 2, why), f"{words[0]}: refused: {why}, {name}")
+        for side in ([], ["--smallest"]):  # a sample of sorted numbers may miss the last ones
+            done = ranks(count, "topk", "--k=50", "gen:ramp?n=1e6", "--json", "-v", *options, *side)
+            found = [one["index"] for one in (report(done) or {"values": []})["values"]]
+            tap.ok(found == (list(range(50)) if side else list(range(999999, 999949, -1))) and done.stderr.count("once more") <= 3,
+                   f"topk of a ramp{' --smallest' * len(side)} in four reads, {name}", shown(done))
         found = report(ranks(count, "histogram", "--bins=8", "--range=-2,2", file, "--json", *options)) or {"counts": [], "edges": []}
         due = np.diff(np.append(np.searchsorted(ordered, edges[:-1]), np.searchsorted(ordered, 2.0, "right")))
         tap.ok(found["counts"] == due.tolist() and found["edges"] == edges.tolist() and found["below"] + found["above"] + sum(due) == x.size,
                f"histogram, {name}", found)
+        done = ranks(count, "histogram", "--bins=8", "--range=-2,2", file, "-o", output, *options)
+        tap.ok(f"below {found['below']}, above {found['above']}, NaN 0" in done.stdout, f"histogram to a file tells what lies outside, {name}", shown(done))
+    long = ["quantile", "--q=" + 70 * "0" + ".5", file]
+    tap.ok(not cli.refused(alone(*long), 2, "expected up to"), f"quantile: a number of 72 characters is refused, {backend}")
+    if h5py is None:
+        tap.skip("h5py is not there")
+        return
+    with h5py.File(folder.name("edges.h5"), "w") as file_of_edges:
+        file_of_edges.create_dataset("e", data=np.array([0, 1, -999, 3.0])).attrs["_FillValue"] = -999.0
+    tap.ok(not cli.refused(alone("histogram", "--edges=" + folder.name("edges.h5") + ":e", file), 2, "found 1 missing values"),
+           f"histogram: edges with a missing value are refused, {backend}")
 
 
 def main():

@@ -67,7 +67,10 @@ def quantile(x: Any, q: Any, axis: None = None, comm: Any = None, *, method: str
         if status:
             raise context.error(status)
     numbers = [number_of(result.value) for result in results]
-    return numbers[0] if kept[1].ndim == 0 else numpy.array(numbers).reshape(kept[1].shape)
+    if kept[1].ndim == 0:
+        return numbers[0]
+    kind = numpy.float64 if any(isinstance(number, float) for number in numbers) else numpy.uint64 if max(numbers, default=0) >= 2**63 else numpy.int64
+    return numpy.array(numbers, kind if numbers else numpy.float64).reshape(kept[1].shape)
 
 
 def median(x: Any, axis: None = None, comm: Any = None, *, nan_policy: str = "propagate") -> Any:
@@ -104,7 +107,7 @@ def topk(x: Any, k: int, axis: None = None, comm: Any = None, *, largest: bool =
 
 def histogram(x: Any, bins: Any = 10, range: Optional[Tuple[float, float]] = None, comm: Any = None) -> Histogram:
     """How many elements of all ranks are in each bin, exactly, as numpy.histogram has them: bins is a number of bins of even width, or an array of
-    edges. range: of even bins; None: from the least to the largest number, which takes a pass more.
+    edges. range: of even bins; None: from the least to the largest number, which takes two passes more.
 
     >>> found = histogram([1, 2, 1, 9], bins=3, range=(0, 3))
     >>> found.hist.tolist(), found.bin_edges.tolist(), found.above
@@ -116,8 +119,13 @@ def histogram(x: Any, bins: Any = 10, range: Optional[Tuple[float, float]] = Non
         if numpy.ndim(bins) == 0:
             call = Bins(stream=stream, count=in_range("bins", bins, 2**20))
             if range is not None:
-                call.has_range, (call.low, call.high) = 1, map(float, range)
+                ends = reals("range", range)
+                if numpy.shape(ends) != (2,):
+                    raise ArgumentError(f"range: expected the first edge and the last, found {range!r}")
+                call.has_range, (call.low, call.high) = 1, map(float, ends)
             return call, None
+        if range is not None:
+            raise ArgumentError("range is of bins of even width, which a number of them gives: expected no range beside an array of edges")
         if numpy.ndim(bins) != 1 or len(bins) < 2:
             raise ArgumentError(f"bins: expected a number of bins, or an array of at least two edges, found shape {numpy.shape(bins)}")
         edges = numpy.ascontiguousarray(reals("bins", bins), numpy.float64)

@@ -256,17 +256,32 @@ static uint64_t sampled_key(struct top *t, struct order_ties *ties, uint64_t *li
     return key;
 }
 
-/* After a pass that missed: the key of the last element that is wanted. */
-static uint64_t last_key(struct top *t)
+/* Narrows the range of the last element that is wanted until at most so many more than the k are on the wanted side of it. */
+static void narrow_last(struct top *t, struct order_target *last, uint64_t most)
+{
+    for (uint64_t more = UINT64_MAX; order_is_open(last, 1) && more > most && !t->o.error->shared;) {
+        order_narrow(&t->o, false, last, 1);
+        more = t->smallest ? last->below + last->count - 1 - last->rank : last->rank - last->below;
+    }
+}
+
+/* After a pass that missed: keeps the k, and few more, as keep_side says. *key: that of the last one, if they were not kept. */
+static bool keep_last(struct top *t, uint64_t *key)
 {
     struct order *const o = &t->o;
     const uint64_t count = o->seen - t->missing;
     const allfold_type type = o->input->type;
-    const uint64_t most = o->input->nan == ALLFOLD_NAN_PROPAGATE ? order_most(type) : order_last(type);
-    struct order_target target = {.rank = t->smallest ? t->k - 1 : count - t->k, .last = most, .count = count};
-    while (order_is_open(&target, 1) && !o->error->shared)
-        order_narrow(o, false, &target, 1);
-    return target.low;
+    const uint64_t end = o->input->nan == ALLFOLD_NAN_PROPAGATE ? order_most(type) : order_last(type);
+    struct order_target last = {.rank = t->smallest ? t->k - 1 : count - t->k, .last = end, .count = count};
+    const struct order_ties none = {.low = 1};
+    narrow_last(t, &last, SAMPLE_MOST); /* for which a set has room */
+    *key = t->smallest ? last.last : last.low;
+    const bool is_kept = !o->error->shared && keep_side(t, *key, none, UINT64_MAX);
+    if (is_kept || o->error->shared || !order_is_open(&last, 1))
+        return is_kept;
+    narrow_last(t, &last, 0);
+    *key = last.low;
+    return !o->error->shared && keep_side(t, *key, none, UINT64_MAX);
 }
 
 /* The index below which enough ties of the last key lie, not many more. */
@@ -318,11 +333,11 @@ static void find(struct top *t)
     const bool is_kept = is_found || (is_early && !is_known && !o->error->shared && keep_side(t, key, none, UINT64_MAX));
     if (o->error->shared || o->seen - t->missing < t->k || (is_kept && (is_early || !is_known || o->kept_there < 2 * t->k + TIES_FEW)))
         return;
-    const uint64_t last = is_known ? key : last_key(t);
+    uint64_t last = key;
+    if ((!is_known && keep_last(t, &last)) || o->error->shared)
+        return;
     const struct order_bracket equal = order_equals(&t->space, last);
     const struct order_ties ties = {.low = equal.low, .last = equal.last};
-    if (o->error->shared || (!is_known && keep_side(t, last, none, UINT64_MAX)) || o->error->shared)
-        return;
     if (!(is_early && is_known) && keep_side(t, last, ties, early_index(t, (double)t->inside / (double)o->positions)))
         return;
     if (o->error->shared)

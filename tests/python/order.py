@@ -77,6 +77,9 @@ def check_numbers():
     ok(found == [float(2**63 - 2), 2**63 - 3] and type(found[1]) is int, "integers that f64 does not hold", found)
     many = np.linspace(0, 1, 1001)
     x = values("float32", STREAM, 5)
+    high = np.array([3, 2**63 + 1025, 2**64 - 1], np.uint64)
+    found = allfold.quantile(parts(high), [0, 0.5, 1], method="lower")
+    ok(found.dtype == np.uint64 and found.tolist() == high.tolist(), "integers beyond 2^63 stay integers", found)
     found = allfold.quantile(parts(x), many)
     ok(all(a == due(np.sort(x), q, "linear") for a, q in zip(found.tolist()[::50], many[::50])), "a thousand at once")
     tiny = np.array([5e-324, -5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 0.0, -0.0, 1e-310])
@@ -193,6 +196,8 @@ def check_refusals():
                        ("weights", lambda: allfold.sum(x, weights=1j))):
         refused(f"{what} that are masked, or complex", (ValueError,), [what, "real numbers without a mask"], call)
     refused("an unknown method", (ValueError,), ["'linear'", "'best'"], lambda: allfold.quantile(x, 0.5, method="best"))
+    refused("half a range", (ValueError,), ["range", "first edge and the last"], lambda: allfold.histogram(x, 3, range=(1,)))
+    refused("a range beside edges", (ValueError,), ["range", "array of edges"], lambda: allfold.histogram(x, [0, 1], range=(0, 1)))
     refused("an axis", (ValueError,), ["axis 0", "all elements"], lambda: allfold.median(x, axis=0))
     if size > 1:
         from ranks import rank

@@ -40,8 +40,8 @@ static uint64_t parse_numbers(const char *option, const char *text, double *numb
     char word[64];
     for (const char *at = text; error->status == ALLFOLD_OK; at++) {
         const size_t length = strcspn(at, ",");
-        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), at);
-        if (count == most || !parse_real(word, &numbers[count]))
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : 0), at);
+        if (count == most || !parse_real(word, &numbers[count])) /* no number is empty */
             error_set(error, ALLFOLD_BAD_ARGUMENT, "--%s: expected up to %" PRIu64 " numbers with commas between them, found '%.100s'", option, most, text);
         count++;
         at += length;
@@ -100,12 +100,15 @@ static double *read_edges(struct session *session, uint64_t *count)
     if (buffer == NULL || edges == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " edges", n);
     else if (source_open(info, &source, error) == ALLFOLD_OK && source->open_reader(source, &reader, error) == ALLFOLD_OK
-             && reader->read(reader, &(struct read_request){{0, n}, 0, buffer, false}, &piece, error) == ALLFOLD_OK)
-        for (uint64_t i = 0; i < n; i++) {
+             && reader->read(reader, &(struct read_request){{0, n}, 0, buffer, false}, &piece, error) == ALLFOLD_OK) {
+        if (piece.count < n)
+            error_set(error, ALLFOLD_BAD_ARGUMENT, "--edges=%s: expected numbers, found %" PRIu64 " missing values", file_shown(name), n - piece.count);
+        for (uint64_t i = 0; i < piece.count; i++) {
             uint64_t bits = 0;
             memcpy(&bits, (const char *)piece.elements + i * allfold_type_bytes(info->type), allfold_type_bytes(info->type));
             edges[i] = order_real(info->type, order_key(info->type, bits));
         }
+    }
     *count = n;
 end:
     if (reader != NULL)
@@ -203,11 +206,21 @@ static void work(struct session *session, void *user)
         run->sinks[1]->write(run->sinks[1], 0, run->count + 1, run->edges, error);
         return;
     }
+    const size_t each = allfold_type_bytes(session->input.type);
+    char *const values = malloc(run->count * each);
+    int64_t *const indices = malloc(run->count * sizeof *indices);
+    if (values == NULL || indices == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " elements", run->count);
     for (uint64_t i = 0; i < run->count && error->status == ALLFOLD_OK; i++) {
-        const int64_t index = (int64_t)run->top[i].index;
-        run->sinks[0]->write(run->sinks[0], i, 1, &run->top[i].bits, error); /* little-endian: the low bytes */
-        run->sinks[1]->write(run->sinks[1], i, 1, &index, error);
+        memcpy(values + i * each, &run->top[i].bits, each); /* little-endian: the low bytes */
+        indices[i] = (int64_t)run->top[i].index;
     }
+    if (error->status == ALLFOLD_OK) {
+        run->sinks[0]->write(run->sinks[0], 0, run->count, values, error);
+        run->sinks[1]->write(run->sinks[1], 0, run->count, indices, error);
+    }
+    free(values);
+    free(indices);
 }
 
 /* ---- reports */
@@ -243,6 +256,10 @@ static void bins_json(const struct order_run *run, struct json_object *report)
         json_object_array_add(edges, report_value((allfold_value){.kind = ALLFOLD_VALUE_F64, .f64 = run->edges[i]}));
     json_object_object_add(report, "counts", counts);
     json_object_object_add(report, "edges", edges);
+}
+
+static void outside_json(const struct order_run *run, struct json_object *report)
+{
     json_object_object_add(report, "below", json_object_new_uint64(run->outside.below));
     json_object_object_add(report, "above", json_object_new_uint64(run->outside.above));
     json_object_object_add(report, "nan", json_object_new_uint64(run->outside.nan));
@@ -257,6 +274,8 @@ static void print_json(const struct session *session, const struct order_run *ru
         bins_json(run, report);
     else
         json_object_object_add(report, "values", values_json(session, run));
+    if (run->which == ORDER_HISTOGRAM)
+        outside_json(run, report);
     report_end(session, report, seconds);
 }
 
@@ -272,7 +291,6 @@ static void print_bins(const struct order_run *run, bool bars)
                    "##################################################");
         putchar('\n');
     }
-    printf("  below %" PRIu64 ", above %" PRIu64 ", NaN %" PRIu64 "\n", run->outside.below, run->outside.above, run->outside.nan);
 }
 
 static void print_text(const struct session *session, const struct order_run *run, double seconds)
@@ -281,12 +299,14 @@ static void print_text(const struct session *session, const struct order_run *ru
         fputs(session->settings->command->name, stdout);
         report_circumstances(session, ALLFOLD_LEVEL_EXACT, seconds);
     }
-    if (run->sinks != NULL)
-        return;
     if (run->which == ORDER_HISTOGRAM) {
-        print_bins(run, isatty(STDOUT_FILENO));
+        if (run->sinks == NULL)
+            print_bins(run, isatty(STDOUT_FILENO));
+        printf("  below %" PRIu64 ", above %" PRIu64 ", NaN %" PRIu64 "\n", run->outside.below, run->outside.above, run->outside.nan);
         return;
     }
+    if (run->sinks != NULL)
+        return;
     for (uint64_t i = 0; i < run->count; i++) {
         if (run->which == ORDER_TOPK) {
             const struct fold_field field = top_field(session, run, i);
