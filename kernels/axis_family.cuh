@@ -180,7 +180,8 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
         const bool fills = cut.box.inner > 1 && cut.results >> (is_light<Axis>(true) ? side_bits_of(cut, work->x, multiprocessors) : 0)
                                                     >= (uint64_t)multiprocessors * whole_columns_of(Axis::cost).enough(cut.box.length);
         const bool is_one = (cut.splits == 1 || fills) && cut.box.length <= (rounds ? AXIS_SHAPE.quick_f32 : AXIS_SHAPE.quick);
-        const bool can_split = quick::can_split && cut.splits > 1 && (cut.results + 1) * sizeof *cut.again <= work->bytes / 4;
+        const bool can_split = quick::can_split && cut.splits > 1 && (!rounds || cut.box.inner > 1) /* pairs are slower than words along rows of f32 */
+                               && (cut.results + 1) * sizeof *cut.again <= work->bytes / 4;
         cut.quick = tries && cut.finishes && rows.count == work->box.outer * work->box.inner && (is_one || can_split);
         if (cut.quick)
             block_up(is_one);
