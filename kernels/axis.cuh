@@ -629,11 +629,9 @@ axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cu
         members_combine<Axis>(&end, slots, thread, block.members, 1);
         if (is_row && thread.member == 0) {
             if constexpr (Axis::words < 0) {
-                const bool is_done = Axis::finish(end, cut.finish, r);
+                const bool is_done = Axis::finish(end, cut.finish, r); /* of which the last kernel tells */
                 cut.again[1 + r] = !is_done;
-                if (is_done)
-                    result_tell(cut.finish, r);
-                else
+                if (!is_done)
                     *cut.again = 1;
                 return;
             }
@@ -656,7 +654,7 @@ axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cu
         }
 }
 
-/* Finishes results of words: a thread a row, because it takes many steps. */
+/* Finishes results of words: a thread a row, because it takes many steps. It tells that the others are there, too, as it is the last kernel. */
 template <class Axis>
 static __global__ void __launch_bounds__(AXIS_SHAPE.threads)
 words_finish(const unsigned char *partials, const __grid_constant__ struct axis_cut cut)
@@ -664,11 +662,12 @@ words_finish(const unsigned char *partials, const __grid_constant__ struct axis_
     typedef typename Axis::partial partial;
     static_assert(sizeof(partial) == sizeof(typename Axis::whole), "one layout");
     const uint64_t r = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    bool is_row = r < cut.results;
+    if (r >= cut.results)
+        return;
     if constexpr (Axis::tries)
-        is_row = is_row && is_marked(cut, r);
-    if (is_row)
-        result_finish<Axis::monoid>(*(const partial *)(partials + r * cut.stride), cut.finish, cut.from + r);
+        if (!is_marked(cut, r))
+            return result_tell(cut.finish, cut.from + r);
+    result_finish<Axis::monoid>(*(const partial *)(partials + r * cut.stride), cut.finish, cut.from + r);
 }
 
 template <class Axis> struct axis_of {

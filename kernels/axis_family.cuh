@@ -131,6 +131,8 @@ static void cut_stage(struct axis_cut *cut, size_t longest, int multiprocessors,
 /* How many blocks the results take. */
 static uint64_t blocks_of(const struct axis_cut &cut) { return (cut.results + cut.rows - 1) / cut.rows; }
 
+constexpr size_t AXIS_MARKS_PART = 16; /* of the memory for partials, one part is for the marks of rows that splits without words could not finish */
+
 /* Cuts rows into splits for blocks that wait for work, whose partials have that stride and so many bytes. */
 static void cut_splits(struct axis_cut *cut, uint64_t stride, size_t bytes, int multiprocessors)
 {
@@ -176,13 +178,13 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     size_t staged_bytes = Axis::staged_bytes;
     if constexpr (Axis::tries) {
         typedef typename Axis::quick quick;
-        const bool rounds = quick::in_doubles && bytes == 4;
+        const bool doubles_round = quick::in_doubles && bytes == 4;
         const bool fills = cut.box.inner > 1 && cut.results >> (is_light<Axis>(true) ? side_bits_of(cut, work->x, multiprocessors) : 0)
                                                     >= (uint64_t)multiprocessors * whole_columns_of(Axis::cost).enough(cut.box.length);
-        const bool is_one = (cut.splits == 1 || fills) && cut.box.length <= (rounds ? AXIS_SHAPE.quick_f32 : AXIS_SHAPE.quick);
-        const bool can_split = quick::can_split && cut.splits > 1 && (!rounds || cut.box.inner > 1) /* pairs are slower than words along rows of f32 */
-                               && (cut.results + 1) * sizeof *cut.again <= work->bytes / 4;
-        cut.quick = tries && cut.finishes && rows.count == work->box.outer * work->box.inner && (is_one || can_split);
+        const bool is_one = (cut.splits == 1 || fills) && cut.box.length <= (doubles_round ? AXIS_SHAPE.quick_f32 : AXIS_SHAPE.quick);
+        const bool splits_quickly = quick::can_split && cut.splits > 1 && (!doubles_round || cut.box.inner > 1) /* pairs are slower than words along rows of f32 */
+                                    && (cut.results + 1) * sizeof *cut.again <= work->bytes / AXIS_MARKS_PART;
+        cut.quick = tries && cut.finishes && rows.count == work->box.outer * work->box.inner && (is_one || splits_quickly);
         if (cut.quick)
             block_up(is_one);
         if (cut.quick && is_one) {
@@ -190,8 +192,13 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
             cut.chunk = u64_max(cut.chunk, cut.box.length);
             staged_bytes = quick::staged_bytes;
         } else if (cut.quick) {
-            cut_splits(&cut, rounds ? stride_of<typename Axis::pairs> : stride_of<typename Axis::splits>, work->bytes / 2, multiprocessors);
-            cut.in_pairs = rounds && cut.splits > 1;
+            cut_splits(&cut, doubles_round ? stride_of<typename Axis::pairs> : stride_of<typename Axis::splits>, work->bytes / 2, multiprocessors);
+            cut.in_pairs = doubles_round && cut.splits > 1;
+            if (cut.splits == 1) {
+                cut.quick = false;
+                block_up(false);
+                cut_splits(&cut, stride_of<Axis>, work->bytes, multiprocessors);
+            }
         }
     }
     if (staged_bytes > 0)
@@ -282,23 +289,27 @@ template <class Axis> static cudaError_t parts_start(const struct axis_work *wor
     return splits_start<Axis>((unsigned char *)work->partials, cut, false, stream);
 }
 
-/* Words are finished from memory, which has room for some results at a time: half of it, behind marks and partials of splits, if these are tried first. */
+/* Words are finished from memory, which has room for some results at a time. If splits are tried without words, marks are at its end; words come where the partials of
+   the splits were. */
 template <class Axis> static cudaError_t axis_start(const struct axis_work *work, int multiprocessors, cudaStream_t stream)
 {
     const uint64_t results = work->box.outer * work->box.inner;
     struct axis_work own = *work;
-    struct axis_cut cut = axis_cut_of<Axis>(work, {0, results}, true, multiprocessors);
+    struct axis_cut cut = {};
     uint32_t *again = nullptr;
     cudaError_t code = cudaSuccess;
-    if (cut.quick && cut.splits > 1) {
-        own.bytes = work->bytes / 4;
-        own.partials = (char *)work->partials + 3 * own.bytes;
-        cut.again = again = (uint32_t *)((char *)work->partials + 2 * own.bytes);
+    if constexpr (Axis::tries) {
+        if (results > 0)
+            cut = axis_cut_of<Axis>(work, {0, results}, true, multiprocessors);
+        if (cut.quick && cut.splits > 1) {
+            own.bytes = work->bytes - work->bytes / AXIS_MARKS_PART;
+            cut.again = again = (uint32_t *)((char *)work->partials + own.bytes);
+        }
+        if (cut.quick)
+            code = rows_start<Axis>(work, cut, stream);
+        if (code != cudaSuccess || (cut.quick && again == nullptr))
+            return code;
     }
-    if (cut.quick)
-        code = rows_start<Axis>(work, cut, stream);
-    if (code != cudaSuccess || (cut.quick && again == nullptr))
-        return code;
     const uint64_t most = Axis::words > 0 && work->finish != nullptr ? u64_max(1, own.bytes / stride_of<Axis>) : results;
     for (uint64_t from = 0; from < results && code == cudaSuccess; from += most) {
         cut = axis_cut_of<Axis>(&own, {from, u64_min(most, results - from)}, false, multiprocessors);

@@ -1,7 +1,7 @@
 /* Exact sums of rows whose elements fit the accumulators, which nearly all do: no words are needed. Two sums are kept, one rounded down and
    one rounded up, and the exact sum lies between them. Of f64, of squares, and of stats, the two are sums of the rounding errors of a third. A
    row's result is written if every number between rounds to it. Other rows, and those with infinities or sums of NaN, are folded again by way of
-   words. So are rows that are split, but for stats. Included by axis.cuh. */
+   words. Rows that are split are summed the same way, but for stats. Included by axis.cuh. */
 #pragma once
 
 #include "kernels/axis_ends.cuh"

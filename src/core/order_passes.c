@@ -96,15 +96,15 @@ static uint32_t *shorten(uint64_t *counts, uint64_t count)
     return (uint32_t *)counts;
 }
 
-static void add_long(uint64_t *sums, const uint64_t *more, size_t n)
+static void add_long(uint64_t *sums, const uint64_t *of, const uint64_t *more, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        sums[i] += more[i];
+        sums[i] = of[i] + more[i];
 }
-static void add_short(uint32_t *sums, const uint32_t *more, size_t n)
+static void add_short(uint32_t *sums, const uint32_t *of, const uint32_t *more, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        sums[i] += more[i];
+        sums[i] = of[i] + more[i];
 }
 
 /* Sets the rank's own counters to the sums of what is in the slots, where this rank's is if the device has answered. */
@@ -118,13 +118,12 @@ static allfold_status add_slots(struct order *o, const void *counts, size_t n, s
     o->ctx->window.turns++;
     o->counts = o->own_counts;
     o->short_counts = o->takes_short ? (uint32_t *)o->own_counts : NULL;
-    memcpy(o->counts, order_slot(o, 0), n * bytes);
     for (int rank = 1; rank < comm->size; rank++) {
-        const void *const other = order_slot(o, rank);
+        const void *const before = rank == 1 ? order_slot(o, 0) : (void *)o->own_counts, *const more = order_slot(o, rank);
         if (o->takes_short)
-            add_short(o->short_counts, other, n);
+            add_short(o->short_counts, before, more, n);
         else
-            add_long(o->counts, other, n);
+            add_long(o->counts, before, more, n);
     }
     return ALLFOLD_OK;
 }

@@ -147,7 +147,7 @@ bool order_is_answered(size_t counts, bool on_device) { return on_device && coun
 void order_find_slots(struct order *o, size_t counters, bool keeps)
 {
     struct allfold_context *const ctx = o->ctx;
-    o->slot_bytes = pages(counters * (o->takes_short ? sizeof *o->short_counts : sizeof *o->counts)) + (keeps && o->indexed ? ANSWERED_ROOM * 16 : 0);
+    o->slot_bytes = pages(counters * sizeof *o->counts) + (keeps && o->indexed ? ANSWERED_ROOM * 16 : 0);
     o->slots = NULL;
     if (ctx->window.pinned && order_is_answered(counters * sizeof *o->counts, true) && (size_t)ctx->comm.size * o->slot_bytes <= IN_PLACE_BYTES)
         o->slots = (char *)ctx->window.memory + (ctx->window.turns + 1) % 2 * IN_PLACE_BYTES;

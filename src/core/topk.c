@@ -280,7 +280,7 @@ static bool keep_last(struct top *t, uint64_t *key)
     if (is_kept || o->error->shared || !order_is_open(&last, 1))
         return is_kept;
     narrow_last(t, &last, 0);
-    *key = last.low;
+    *key = t->smallest ? last.last : last.low;
     return !o->error->shared && keep_side(t, *key, none, UINT64_MAX);
 }
 

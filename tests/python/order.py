@@ -171,6 +171,14 @@ def check_histograms():
                         or (np.ndim(bins) == 0 and limits is None and found.below + found.above):
                     wrong.append((n, bins, limits, found.hist[:5], bins_due(numbers, edges)[:5], edges[:3]))
         ok(not wrong, f"{dtype}: histograms", wrong[:3])
+    whole, wrong = values("float64", STREAM, 12), []
+    for count in (700, 5000, 60000):  # as many counters as several ranks exchange in more ways than one
+        edges = np.sort(values("float64", count, 13))
+        for _ in range(5):
+            found = allfold.histogram(parts(whole), edges)
+            if found.hist.tolist() != np.histogram(whole, edges)[0].tolist() or found.below != np.count_nonzero(whole < edges[0]):
+                wrong.append((count, found.hist[:5], found.below))
+    ok(not wrong, "many bins between given edges", wrong[:3])
     near = np.array([-1e-30, 0.0, -0.0, 1e-30, 0.1, 0.3, 0.3 - 2**-54, 1.0, 4.0, -4.0, np.nextafter(4, 5)])
     found = allfold.histogram(parts(near), 80, (-4, 4))
     ok(found.hist[39] == 1 and found.hist[40] == 4 and found.hist[-1] == 1 and found.above == 1, "elements beside an edge", found.hist.tolist())
