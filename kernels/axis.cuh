@@ -9,6 +9,7 @@
                         one member finishes the result, or stores the partial
      axis_columns   the same of columns of short elements: each group takes as many that lie side by side as share a word
      axis_splits    exact sums of splits, by accumulators; those of f32 are pairs
+     axis_again     those of rows that axis_combine has marked, by words
      axis_combine   each group: the partials of a row's splits, combined
      words_finish   each thread: a result of words
 
@@ -530,25 +531,15 @@ static __device__ __forceinline__ void quick_fold(const void *x, const struct ax
                                                   struct failed_rows *failed)
 {
     const struct axis_rows rows = rows_of(x, cut);
+    if (threadIdx.x < 32)
+        failed->bits[threadIdx.x] = failed->any = 0;
+    __syncthreads();
     any_fold<Quick>(x, cut, nullptr, stage, slots, failed);
     __syncthreads();
     if (cut.finish.done != nullptr)
         for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x)
             if (!failed->has(i, (uint32_t)rows.count))
                 result_tell(cut.finish, cut.from + rows.first + i);
-}
-
-/* Whether a result is made of words, now. */
-static __device__ __forceinline__ bool is_marked(const struct axis_cut &cut, uint64_t r)
-{
-    return cut.again == nullptr || (*cut.again != 0 && cut.again[1 + cut.from + r] != 0);
-}
-static __device__ __forceinline__ void marked_rows(const struct axis_cut &cut, const struct axis_rows &rows, struct failed_rows *failed)
-{
-    for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x)
-        if (is_marked(cut, rows.first + i))
-            failed->add(i, (uint32_t)rows.count);
-    __syncthreads();
 }
 
 template <class Axis>
@@ -565,16 +556,8 @@ axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned c
         if constexpr (Axis::tries) {
             typedef typename Axis::quick quick;
             __shared__ struct failed_rows failed;
-            if (cut.quick || cut.again != nullptr) {
-                if (!cut.quick && *cut.again == 0)
-                    return;
-                if (threadIdx.x < 32)
-                    failed.bits[threadIdx.x] = failed.any = 0;
-                __syncthreads();
-                if (cut.quick)
-                    quick_fold<quick>(x, cut, bytes, (typename quick::ordered *)(quick::slots_in_room ? bytes : slots), &failed);
-                else
-                    marked_rows(cut, rows_of(x, cut), &failed);
+            if (cut.quick) {
+                quick_fold<quick>(x, cut, bytes, (typename quick::ordered *)(quick::slots_in_room ? bytes : slots), &failed);
                 if (failed.any == 0)
                     return;
                 again = &failed;
@@ -597,6 +580,34 @@ axis_splits(const void *x, const __grid_constant__ struct axis_cut cut, unsigned
         if (cut.rows > cut.block.groups)
             return columns_fold<Splits>(x, cut, partials, of_warps, nullptr);
     ordered_fold<Splits>(x, cut, partials, nullptr, of_warps, nullptr);
+}
+
+/* Whether a result is made of words, now. */
+static __device__ __forceinline__ bool is_marked(const struct axis_cut &cut, uint64_t r)
+{
+    return cut.again == nullptr || (*cut.again != 0 && cut.again[1 + cut.from + r] != 0);
+}
+
+/* By words, the rows that are marked. */
+template <class Axis>
+static __global__ void __launch_bounds__(axis_plan<Axis>::threads, axis_plan<Axis>::blocks)
+axis_again(const void *x, const __grid_constant__ struct axis_cut cut, unsigned char *partials)
+{
+    __shared__ __align__(16) unsigned char slots[axis_plan<Axis>::slots_bytes];
+    __shared__ struct failed_rows marked;
+    extern __shared__ __align__(16) unsigned char bytes[];
+    const struct axis_rows rows = rows_of(x, cut);
+    if (*cut.again == 0)
+        return;
+    if (threadIdx.x < 32)
+        marked.bits[threadIdx.x] = marked.any = 0;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x)
+        if (is_marked(cut, rows.first + i))
+            marked.add(i, (uint32_t)rows.count);
+    __syncthreads();
+    if (marked.any != 0)
+        words_fold<Axis>(x, cut, partials, (int64_t *)bytes, (typename Axis::ordered *)slots, &marked);
 }
 
 /* A kernel of its own, as others have fewer registers. Not for words. */

@@ -182,7 +182,7 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
         const bool fills = cut.box.inner > 1 && cut.results >> (is_light<Axis>(true) ? side_bits_of(cut, work->x, multiprocessors) : 0)
                                                     >= (uint64_t)multiprocessors * whole_columns_of(Axis::cost).enough(cut.box.length);
         const bool is_one = (cut.splits == 1 || fills) && cut.box.length <= (doubles_round ? AXIS_SHAPE.quick_f32 : AXIS_SHAPE.quick);
-        const bool splits_quickly = quick::can_split && cut.splits > 1 && (!doubles_round || cut.box.inner > 1) /* pairs are slower than words along rows of f32 */
+        const bool splits_quickly = quick::can_split && cut.splits > 1
                                     && (cut.results + 1) * sizeof *cut.again <= work->bytes / AXIS_MARKS_PART;
         cut.quick = tries && cut.finishes && rows.count == work->box.outer * work->box.inner && (is_one || splits_quickly);
         if (cut.quick)
@@ -194,7 +194,7 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
         } else if (cut.quick) {
             cut_splits(&cut, doubles_round ? stride_of<typename Axis::pairs> : stride_of<typename Axis::splits>, work->bytes / 2, multiprocessors);
             cut.in_pairs = doubles_round && cut.splits > 1;
-            if (cut.splits == 1) {
+            if (cut.splits == 1 && cut.box.length > AXIS_SHAPE.quick) {
                 cut.quick = false;
                 block_up(false);
                 cut_splits(&cut, stride_of<Axis>, work->bytes, multiprocessors);
@@ -268,6 +268,7 @@ template <class Axis> static cudaError_t rows_start(const struct axis_work *work
             code = code != cudaSuccess ? code : cudaLaunchKernelEx(&config, cut.in_pairs ? axis_splits<pairs> : axis_splits<splits>, work->x, cut, partials);
             return code != cudaSuccess ? code : cut.in_pairs ? combine_start<pairs>(partials, cut, stream) : combine_start<splits>(partials, cut, stream);
         }
+        kernel = cut.again != nullptr ? axis_again<Axis> : kernel;
     }
     if (code == cudaSuccess)
         code = cudaLaunchKernelEx(&config, kernel, work->x, cut, partials);
