@@ -99,7 +99,8 @@ int order_launch(const struct order_work *work, uint64_t *answer, const struct f
     const int multiprocessors = space->multiprocessors;
     switch (work->kind) {
     case ORDER_BRACKETS: return order_brackets_launch(work, &end, multiprocessors, stream);
-    case ORDER_TABLE: return order_table_launch(work, &end, multiprocessors, shared_bytes, stream);
+    case ORDER_TABLE:
+    case ORDER_KEEP: return order_table_launch(work, &end, multiprocessors, shared_bytes, stream);
     case ORDER_DIGITS: return order_digits_launch(work, &end, multiprocessors, stream);
     case ORDER_SEARCH: return order_search_launch(work, &end, multiprocessors, stream);
     case ORDER_EVEN: return order_even_launch(work, &end, multiprocessors, shared_bytes, stream);

@@ -105,12 +105,12 @@ struct calls {
 };
 
 /* The elements of q = i / parts, from the last one down to the first. A GPU counts by other means around few of them than around many, or if the least or largest
-   element is among them; if they are close together, it looks for all at once. */
+   element is among them; if they are close together, it looks for all at once. Many are counted first, and kept then. */
 static bool quantiles_are_right(struct calls *c, uint64_t parts, uint64_t first, uint64_t last)
 {
     const struct whole *const w = c->whole;
-    double q[17];
-    allfold_result results[17];
+    double q[129];
+    allfold_result results[129];
     allfold_quantiles call = {.size = sizeof call, .q = q, .count = last - first + 1, .method = ALLFOLD_QUANTILE_LOWER};
     call.nan = w->nans > 0 ? ALLFOLD_NAN_OMIT : ALLFOLD_NAN_PROPAGATE;
     for (uint64_t i = 0; i < call.count; i++)
@@ -185,7 +185,7 @@ static void check_calls(struct calls *c, const char *what)
 {
     const uint64_t n = c->whole->n;
     const char *wrong = NULL;
-    if (!quantiles_are_right(c, 16, 0, 16) || !quantiles_are_right(c, 4, 0, 4) || !quantiles_are_right(c, 16, 1, 15) || !quantiles_are_right(c, 4096, 2040, 2053))
+    if (!quantiles_are_right(c, 128, 0, 128) || !quantiles_are_right(c, 16, 0, 16) || !quantiles_are_right(c, 4, 0, 4) || !quantiles_are_right(c, 16, 1, 15) || !quantiles_are_right(c, 4096, 2040, 2053))
         wrong = "quantiles";
     else if (!topk_is_right(c, n < 20 ? n : 20, false) || !topk_is_right(c, n < 20 ? n : 20, true) || !topk_is_right(c, n / 2, false))
         wrong = "topk";

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELLS_MOST = 1 << 20 }; /* of a table, by key: a device has room for them beside the counters and edges of as many bins */
-
 struct histogram {
     struct order o;
     const allfold_bins *call;
@@ -130,54 +128,16 @@ static void set_boundaries(struct histogram *h)
 
 /* ---- the table */
 
-/* Cells by value, with an edge in the middle of each. False: numbers are too far apart, or too near. */
-static bool guess_by_value(const struct histogram *h, struct order_guess *guess)
-{
-    const uint64_t bins = h->call->count;
-    const double low = h->low, scale = (double)bins / (h->high - low);
-    *guess = (struct order_guess){.by_value = true, .even = h->call->edges == NULL,
-                                  .cells = (uint32_t)bins + 1, .low = low, .scale = scale, .low_f32 = (float)low, .scale_f32 = (float)scale};
-    return isfinite(low) && scale > 0 && isfinite((float)scale) && guess->scale_f32 > 0 && isfinite(guess->low_f32);
-}
-
-static struct order_guess guess_by_key(const struct histogram *h)
-{
-    struct order_guess guess = {.base = h->count > 0 ? h->boundaries[0] : 0, .cells = 1};
-    const uint64_t length = h->count > 0 ? h->boundaries[h->count - 1] - guess.base : 0;
-    while (length >> guess.shift >= u64_min(4 * h->call->count, CELLS_MOST))
-        guess.shift++;
-    guess.cells = (uint32_t)(length >> guess.shift) + 1;
-    return guess;
-}
-
-/* What it costs to find elements in a table: boundaries that share a cell are gone through. */
-static double cost(const struct order_table *table)
-{
-    double sum = 0;
-    for (uint32_t cell = 0; cell < table->guess.cells; cell++) {
-        const double here = table->cells[cell + 1] - table->cells[cell];
-        sum += here * here;
-    }
-    return sum;
-}
-
-/* The table of the better guess; of even bins that is by value. */
-static void make_table(struct histogram *h, struct order_table *table)
+/* Even bins have an edge in the middle of each cell, if numbers are not too far apart, or too near. */
+static void make_table(const struct histogram *h, struct order_table *table)
 {
     const allfold_type type = h->o.input->type;
-    struct order_table other = {.guess = guess_by_key(h)};
-    if (!guess_by_value(h, &table->guess))
-        table->guess = other.guess;
-    order_table_make(table, type, h->boundaries, h->count, h->o.error);
-    if (h->call->edges == NULL || h->o.error->status != ALLFOLD_OK)
-        return;
-    order_table_make(&other, type, h->boundaries, h->count, h->o.error);
-    if (h->o.error->status == ALLFOLD_OK && cost(&other) < cost(table)) {
-        const struct order_table worse = *table;
-        *table = other;
-        other = worse;
+    if (h->call->edges == NULL && order_guess_by_value(&table->guess, h->low, h->high, (uint32_t)h->call->count + 1)) {
+        table->guess.even = true;
+        order_table_make(table, type, h->boundaries, h->count, h->o.error);
+    } else {
+        order_table_choose(table, type, h->boundaries, h->count, h->o.error);
     }
-    order_table_free(&other);
 }
 
 /* Takes `count` counters, from number 1 on behind ORDER_FIRST_COUNT. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGITS_ALL = 1 << 16, DIGITS_MOST = 1 << 11 };
+enum { DIGITS_ALL = 1 << 16, DIGITS_MOST = 1 << 11, DIGITS_EACH = 4 /* at least, of each range */ };
 
 bool order_is_open(const struct order_target *targets, uint64_t count)
 {
@@ -39,7 +39,7 @@ static uint32_t list_cuts(const struct order_target *targets, uint64_t count, st
 static uint32_t cut_digits(struct order_cut *cuts, uint32_t count, uint32_t all, uint64_t most_key)
 {
     uint32_t most = DIGITS_MOST;
-    while (most > 2 && (uint64_t)most * count > all)
+    while (most > DIGITS_EACH && (uint64_t)most * count > all)
         most /= 2;
     for (uint32_t c = 0; c < count; c++)
         order_cut_into(&cuts[c], most);
@@ -56,17 +56,6 @@ static void take_digit(const struct order *o, const struct order_cut *cut, struc
     order_target_narrow(target, cut, digit, below, counts[digit]);
 }
 
-/* Cells of one width, from the first boundary to the last. */
-static struct order_guess guess_of(const uint64_t *boundaries, uint32_t count, const struct order_cut *cuts, uint32_t cut_count)
-{
-    struct order_guess guess = {.base = boundaries[0], .shift = cut_count == 1 ? cuts->shift : 0, .cells = 1};
-    const uint64_t length = boundaries[count - 1] - guess.base;
-    while (length >> guess.shift >= 2 * DIGITS_MOST)
-        guess.shift++;
-    guess.cells = (uint32_t)(length >> guess.shift) + 1;
-    return guess;
-}
-
 /* The table of all digits. */
 static void make_table(struct order *o, allfold_type type, const struct order_cut *cuts, uint32_t count, uint32_t found, struct order_table *table)
 {
@@ -80,7 +69,7 @@ static void make_table(struct order *o, allfold_type type, const struct order_cu
             boundaries[cuts[c].first + digit] = cuts[c].low + ((uint64_t)digit << cuts[c].shift);
         boundaries[cuts[c].first + cuts[c].digits] = cuts[c].last + 1; /* the end, or what the next one begins with, or behind all */
     }
-    table->guess = guess_of(boundaries, found, cuts, count);
+    table->guess = order_guess_by_key(boundaries, found, u64_max(found, 2 * DIGITS_MOST));
     order_table_make(table, type, boundaries, found, o->error);
     free(boundaries);
 }
@@ -100,7 +89,7 @@ void order_narrow(struct order *o, bool of_set, struct order_target *targets, ui
         error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " ranges of keys", count);
     } else {
         open = list_cuts(targets, count, cuts);
-        found = cut_digits(cuts, open, of_set ? ORDER_DIGITS_MOST : DIGITS_ALL, order_most(type));
+        found = cut_digits(cuts, open, of_set && open <= ORDER_SEARCH_MOST ? ORDER_DIGITS_MOST : DIGITS_ALL, order_most(type));
         if ((of_set ? o->set.on_device : o->ctx->device->backend->own_memory) && open <= ORDER_CUTS_MOST && found <= ORDER_DIGITS_MOST + open)
             work = (struct order_work){.kind = ORDER_DIGITS, .cuts = cuts, .cut_count = open, .digits = found + 1};
         else

@@ -159,7 +159,7 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
     const uint64_t count = ORDER_FIRST_COUNT + counters;
     const size_t bytes = (count + ORDER_MORE_COUNTS) * sizeof *o->counts;
     const bool in_place = o->x.elements > 0, on_device = o->ctx->device->backend->own_memory;
-    const bool keeps = work->kind == ORDER_BRACKETS || work->kind == ORDER_CHAIN;
+    const bool keeps = work->kind == ORDER_BRACKETS || work->kind == ORDER_KEEP || work->kind == ORDER_CHAIN;
     if (o->error->shared)
         return;
     prepare_counts(o, count + ORDER_MORE_COUNTS, in_place && on_device, keeps);
@@ -247,4 +247,52 @@ void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *wo
         *found = o->input->nan != ALLFOLD_NAN_PROPAGATE ? count_numbers(o, sizes[0]) : sizes[0];
         *worth = u64_max(u64_min(sizes[1], *found), 1);
     }
+}
+
+/* By bytes, of which only the last `bytes` differ; `room` is as large. */
+static void sort_keys(uint64_t *keys, uint64_t *room, uint64_t count, size_t bytes)
+{
+    uint64_t *from = keys, *to = room;
+    for (size_t byte = 0; byte < bytes; byte++) {
+        uint64_t places[257] = {0}, *const other = from;
+        for (uint64_t i = 0; i < count; i++)
+            places[(from[i] >> 8 * byte & 255) + 1]++;
+        for (int digit = 0; digit < 255; digit++)
+            places[digit + 1] += places[digit];
+        for (uint64_t i = 0; i < count; i++)
+            to[places[from[i] >> 8 * byte & 255]++] = from[i];
+        from = to;
+        to = other;
+    }
+    if (from != keys)
+        memcpy(keys, from, count * sizeof *keys);
+}
+
+uint64_t *order_sample_sorted(struct order *o, uint64_t count, uint64_t *found)
+{
+    struct comm *const comm = &o->ctx->comm;
+    const size_t each = order_key_bytes(o);
+    uint64_t numbers = 0, worth, before = 0, *keys = NULL;
+    order_sample(o, count, &numbers, &worth);
+    uint64_t *const sizes = comm_gather_all(comm, &o->set.count, sizeof o->set.count, o->error);
+    *found = 0;
+    for (int rank = 0; sizes != NULL && rank < comm->size; rank++) {
+        before += rank < comm->rank ? sizes[rank] : 0;
+        *found += sizes[rank];
+    }
+    free(sizes);
+    if (!order_failed(o) && (keys = calloc(2 * *found + 1, sizeof *keys)) == NULL)
+        error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for a sample of %" PRIu64 " elements", *found);
+    if (!order_failed(o)) {
+        uint64_t *const own = keys + *found; /* room for all that has not been used */
+        order_set_read(o, own);
+        for (uint64_t i = 0; i < o->set.count; i++)
+            memcpy(&keys[before + i], (const char *)own + i * each, each); /* little-endian: the low bytes */
+    }
+    if (comm_sum(comm, keys, *found, sizeof *keys, o->error) != ALLFOLD_OK) { /* others have 0 there */
+        free(keys);
+        return NULL;
+    }
+    sort_keys(keys, keys + *found, *found, each);
+    return keys;
 }

@@ -84,15 +84,27 @@ void order_pass_set(struct order *o, struct order_work *work, uint64_t counters)
 /* The set in host memory, until the next pass: where the device has written it, or brought there now. Local. */
 struct order_set order_set_on_host(struct order *o);
 
+/* The same of keys alone, for which there is room, and the set stays where it is. Local. */
+void order_set_read(struct order *o, void *keys);
+
 /* Of a sample of at most `count` elements, for which there is room. */
 uint64_t order_stride(const struct order *o, uint64_t count);
 /* Makes the set a sample of the keys of all ranks: *found of them, at most `count`, for which there is room; unless NaN propagates, without the NaNs, which are last.
    Neighbours that are read together count for less: they are as good as *worth that lie apart. */
 void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *worth);
+/* The keys of such a sample, of all ranks, in ascending order, *found of them; the caller frees them. NULL: *o->error is set. */
+uint64_t *order_sample_sorted(struct order *o, uint64_t count, uint64_t *found);
 
 /* A table of boundaries in host memory, keys in ascending order; table->guess is set. Local. order_table_free ignores a table that is all 0. */
 allfold_status order_table_make(struct order_table *table, allfold_type type, const uint64_t *boundaries, uint32_t count, struct error *error);
 void order_table_free(struct order_table *table);
+enum { ORDER_CELLS_MOST = 1 << 20 }; /* a device has room for them beside the counters and boundaries of as many intervals */
+/* Cells of one width, a power of two, from the first boundary to the last: less than `most` + 1. */
+struct order_guess order_guess_by_key(const uint64_t *boundaries, uint32_t count, uint64_t most);
+/* Cells of one width, the first around low, the last around high. False: these are too far apart, or too near. */
+bool order_guess_by_value(struct order_guess *guess, double low, double high, uint32_t cells);
+/* As order_table_make, with the cells, by key or by value, in which elements are found soonest. */
+allfold_status order_table_choose(struct order_table *table, allfold_type type, const uint64_t *boundaries, uint32_t count, struct error *error);
 
 /* Whether some targets are not known well enough yet. */
 bool order_is_open(const struct order_target *targets, uint64_t count);

@@ -110,18 +110,17 @@ void order_upload(struct order *o, struct order_work *work, size_t counts, struc
     work->clear = counts;
     if (table == NULL)
         return;
-    work->clear = 0;
     if (all > IN_PLACE_MEMORY_BYTES) {
         error_set(o->error, ALLFOLD_NO_MEMORY, "the device has no room for %zu bytes of counters and their table", all);
         return;
     }
     if (once) {
+        work->clear = 0;
         memset(staging, 0, counts);
         memcpy(staging + at, work->table->keys, (work->table->count + 1) * each);
         memcpy(staging + cells_at, work->table->cells, cells);
         o->ctx->device->backend->copy(queue, staging, memory, all, o->error);
     } else {
-        to_device(o, o->counts, memory, counts);
         to_device(o, work->table->keys, memory + at, (work->table->count + 1) * each);
         to_device(o, work->table->cells, memory + cells_at, cells);
     }
@@ -214,6 +213,15 @@ void order_run_elements(struct order *o, const struct order_work *work, const st
         run_on_device(o, work, elements, counts);
     else
         order_run_on_host(o, work, elements);
+}
+
+void order_set_read(struct order *o, void *keys)
+{
+    const size_t bytes = o->set.count * order_key_bytes(o);
+    if (o->set.on_device)
+        from_device(o, o->set.keys, keys, bytes);
+    else if (bytes > 0)
+        memcpy(keys, o->set.keys, bytes);
 }
 
 struct order_set order_set_on_host(struct order *o)

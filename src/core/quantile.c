@@ -1,5 +1,6 @@
 /* Quantiles: a sample says in which brackets of keys they lie, one pass counts what is below each and keeps what is inside, and the search ends in
-   what was kept. A bracket that missed, or had no room, is known to within the keys beside it: these are narrowed. */
+   what was kept. Of many quantiles, a pass counts between the keys of the sample. What then is not known to within one key, a pass keeps, if there is room for
+   it; else a pass narrows it. */
 #include "core/order_passes.h"
 
 #include <inttypes.h>
@@ -12,6 +13,10 @@ enum {
     SAMPLE_MOST = 1 << 18, /* on a device with memory of its own, of one quantile; of several. Chains may take twice as many */
     SAMPLE_MOST_SEVERAL = ORDER_SAMPLE_MOST,
     SAMPLE_MOST_HOST = 1 << 16,
+    SAMPLE_MOST_HOST_SEVERAL = 1 << 18, /* in memory */
+    MANY_HOST = 12,        /* more have brackets that mostly miss, as their sample is small; more than ORDER_BRACKETS_MOST nowhere have any */
+    KEYS_EACH = 128,       /* of the sample between which many quantiles are counted, at least so many for each, so that less than a 64th of the elements are kept, */
+    KEYS_LEAST = 1 << 13, KEYS_MOST = 1 << 20,
     NARROWED = 3           /* passes over a sample, at most */
 };
 
@@ -66,7 +71,10 @@ static uint32_t sample_targets(const struct quantiles *w, uint64_t found, uint64
 
 static uint64_t sample_most(const struct quantiles *w)
 {
-    return !w->o.ctx->device->backend->own_memory ? SAMPLE_MOST_HOST : w->call->count > 1 ? SAMPLE_MOST_SEVERAL : SAMPLE_MOST;
+    const bool several = w->call->count > 1;
+    if (w->o.ctx->device->backend->own_memory)
+        return several ? SAMPLE_MOST_SEVERAL : SAMPLE_MOST;
+    return several && w->o.x.elements > 0 ? SAMPLE_MOST_HOST_SEVERAL : SAMPLE_MOST_HOST;
 }
 
 /* Brackets from a sample. */
@@ -194,22 +202,140 @@ static void chain_pass(struct quantiles *w)
     }
 }
 
-/* The ranges in which targets still are, as brackets. False: they are too many, or there is no room for what is in them. */
-static bool open_brackets(const struct quantiles *w, struct order_brackets *brackets)
+/* ---- many quantiles, and what is left */
+
+static bool are_many(const allfold_quantiles *call, const struct allfold_context *ctx)
 {
-    const uint64_t room = w->o.positions / ORDER_KEPT_PART / 2;
-    uint64_t inside = 0;
-    *brackets = (struct order_brackets){.whole = true};
+    return call->count > (ctx->device->backend->own_memory ? (size_t)ORDER_BRACKETS_MOST : MANY_HOST);
+}
+
+/* Keys between which elements are counted, in ascending order: each there is of short types; else those of a sample, and behind one that it has several times the
+   next, so that what equals it is counted apart. Then the first of NaN. The caller frees them; NULL: the error is set. */
+static uint64_t *boundary_keys(struct quantiles *w, uint32_t *count)
+{
+    struct order *const o = &w->o;
+    const uint64_t last = order_last(o->input->type), most = order_most(o->input->type);
+    const bool all = order_key_bytes(o) <= 2;
+    uint64_t wanted = KEYS_LEAST, found = most;
+    while (wanted < KEYS_EACH * w->call->count && wanted < KEYS_MOST)
+        wanted *= 2;
+    uint64_t *const sample = all ? NULL : order_sample_sorted(o, wanted, &found);
+    const uint64_t step = all ? 1 : u64_max(found / wanted, 1); /* a source may give more */
+    uint64_t *const keys = order_failed(o) ? NULL : malloc((found / step + 3) * sizeof *keys);
+    *count = 0;
+    if (keys == NULL) {
+        if (!order_failed(o))
+            error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " ranges of keys", found);
+        free(sample);
+        return NULL;
+    }
+    for (uint64_t i = 0; i < found; i += step) {
+        const uint64_t key = all ? i + 1 : sample[i];
+        const uint64_t next = *count > 0 && keys[*count - 1] >= key ? key + 1 : key; /* a key, or once more, or the third time */
+        if (next <= last && next > 0 && (*count == 0 || keys[*count - 1] < next))
+            keys[(*count)++] = next;
+    }
+    if (last < most && (*count == 0 || keys[*count - 1] < last + 1))
+        keys[(*count)++] = last + 1;
+    free(sample);
+    return keys;
+}
+
+/* Where the targets are, as a pass has counted between boundaries. */
+static void take_intervals(struct quantiles *w, const uint64_t *boundaries, uint32_t count)
+{
+    const uint64_t *const counts = w->o.counts + ORDER_FIRST_COUNT, last = order_last(w->o.input->type);
+    uint64_t below = 0;
+    uint32_t interval = 0;
+    w->seen = w->o.seen;
+    w->nans = last < order_most(w->o.input->type) ? counts[count] : 0;
+    w->count = w->seen - w->nans;
+    if (w->count > 0)
+        set_targets(w);
+    for (uint64_t i = 0; i < w->target_count; i++) {
+        struct order_target *const target = &w->targets[i];
+        while (below + counts[interval] <= target->rank)
+            below += counts[interval++];
+        target->low = interval > 0 ? boundaries[interval - 1] : 0;
+        target->last = interval < count ? boundaries[interval] - 1 : last;
+        target->below = below;
+        target->count = counts[interval];
+    }
+}
+
+static void count_pass(struct quantiles *w)
+{
+    struct order *const o = &w->o;
+    struct order_table table = {.count = 0};
+    struct order_work work = {.kind = ORDER_TABLE, .table = &table};
+    uint32_t count;
+    uint64_t *const boundaries = boundary_keys(w, &count);
+    if (boundaries != NULL)
+        order_table_choose(&table, o->input->type, boundaries, count, o->error);
+    order_pass(o, &work, (uint64_t)count + 1);
+    order_table_free(&table);
+    if (o->error->status == ALLFOLD_OK)
+        take_intervals(w, boundaries, count);
+    free(boundaries);
+}
+
+/* The ranges in which targets still are: where they begin, and where what is between them does. How many such keys; 0: there is no room for what is inside, or
+   elements are so short that it is narrowed to one key in as many passes. */
+static uint32_t open_ranges(struct quantiles *w, uint64_t *keys)
+{
+    const uint64_t room = u64_max(w->o.positions / ORDER_KEPT_PART / 2, SAMPLE_MOST_SEVERAL), most = order_most(w->o.input->type);
+    uint64_t inside = 0, before = 0, low = UINT64_MAX;
+    uint32_t found = 0;
     for (uint64_t i = 0; i < w->target_count; i++) {
         const struct order_target *const target = &w->targets[i];
-        if (target->low == target->last || (brackets->count > 0 && brackets->list[brackets->count - 1].low == target->low))
+        w->kept[i] = UINT64_MAX;
+        if (!order_target_is_open(target))
             continue;
-        inside += target->count;
-        if (brackets->count == ORDER_BRACKETS_MOST || inside > room)
-            return false;
-        brackets->list[brackets->count++] = (struct order_bracket){target->low, target->last};
+        if (target->low != low) {
+            low = target->low;
+            before = inside;
+            inside += target->count;
+            if (found > 0 && keys[found - 1] == low)
+                found--;
+            else
+                keys[found++] = low;
+            if (target->last < most)
+                keys[found++] = target->last + 1;
+        }
+        w->kept[i] = before;
     }
-    return true;
+    return inside <= room && order_key_bytes(&w->o) > 2 ? found : 0;
+}
+
+/* Keeps what is in these ranges, and finds targets there. False: some rank had no room. */
+static bool keep_pass(struct quantiles *w, const uint64_t *keys, uint32_t count)
+{
+    struct order *const o = &w->o;
+    struct order_table table;
+    struct order_work work = {.kind = ORDER_KEEP, .table = &table, .limit = UINT64_MAX};
+    order_table_choose(&table, o->input->type, keys, count, o->error);
+    order_pass(o, &work, 0);
+    order_table_free(&table);
+    if (o->error->status == ALLFOLD_OK && !o->set.overflowed)
+        search_set(w, NULL);
+    return !o->set.overflowed;
+}
+
+/* Finds the targets that are not known yet. */
+static void find_open(struct quantiles *w)
+{
+    uint64_t *const keys = malloc((2 * w->target_count + 1) * sizeof *keys);
+    bool fits = true;
+    if (keys == NULL)
+        error_set(w->o.error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " ranges of keys", w->target_count);
+    comm_agree(&w->o.ctx->comm, w->o.error);
+    while (!w->o.error->shared && order_is_open(w->targets, w->target_count)) {
+        const uint32_t count = fits ? open_ranges(w, keys) : 0;
+        fits = count == 0 || keep_pass(w, keys, count);
+        if (count == 0)
+            order_narrow(&w->o, false, w->targets, w->target_count);
+    }
+    free(keys);
 }
 
 static void find_elements(struct quantiles *w)
@@ -218,26 +344,18 @@ static void find_elements(struct quantiles *w)
     const uint64_t own = o->input->range.count;
     struct order_brackets brackets = {.count = 1, .whole = true, .list = {{0, order_last(o->input->type)}}};
     const bool whole = o->positions <= WHOLE_MOST;
-    bool fits = true;
-    bool has_chain;
     order_room(o, whole ? u64_max(own, 1) : u64_max(u64_max(own / ORDER_KEPT_PART, WHOLE_MOST), SAMPLE_MOST_SEVERAL));
-    has_chain = !whole && order_has_chain(o) && w->call->count <= ORDER_CHAIN_BRACKETS && o->set.capacity <= UINT32_MAX; /* a search has no more */
-    if (!whole && w->call->count > ORDER_BRACKETS_MOST)
-        brackets.count = 0; /* a pass that only counts elements: narrowing finds so many */
-    else if (!whole && !has_chain)
-        sample_brackets(w, &brackets);
-    if (has_chain)
+    if (!whole && are_many(w->call, o->ctx)) {
+        count_pass(w);
+    } else if (!whole && order_has_chain(o) && w->call->count <= ORDER_CHAIN_BRACKETS && o->set.capacity <= UINT32_MAX) { /* a search has no more */
         chain_pass(w);
-    else
+    } else {
+        if (!whole)
+            sample_brackets(w, &brackets);
         bracket_pass(w, &brackets);
-    while (!are_nan(w) && order_is_open(w->targets, w->target_count) && !o->error->shared) {
-        if (fits && open_brackets(w, &brackets)) {
-            bracket_pass(w, &brackets);
-            fits = !o->set.overflowed;
-        } else {
-            order_narrow(o, false, w->targets, w->target_count);
-        }
     }
+    if (!are_nan(w) && !o->error->shared && order_is_open(w->targets, w->target_count))
+        find_open(w);
 }
 
 /* ---- results */
@@ -284,7 +402,7 @@ allfold_status core_quantile(struct allfold_context *ctx, const struct order_inp
     w.inside = calloc(2 * count + 1, sizeof *w.inside);
     if (w.q == NULL || w.places == NULL || w.targets == NULL || w.kept == NULL || w.inside == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %zu quantiles", count);
-    order_open(&w.o, error->status == ALLFOLD_OK ? call_number(call, call->nan) : 0, false);
+    order_open(&w.o, error->status == ALLFOLD_OK ? call_number(call, call->nan) : 0, are_many(call, ctx));
     if (error->status == ALLFOLD_OK) {
         memcpy(w.q, call->q, count * sizeof *w.q);
         qsort(w.q, count, sizeof *w.q, compare_reals);

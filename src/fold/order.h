@@ -76,7 +76,7 @@ enum { ORDER_KEPT, ORDER_NANS, ORDER_FIRST_COUNT, ORDER_MORE_COUNTS = 4 };
 
 /* ---- brackets: few ranges of keys, of which what is inside may be kept */
 
-enum { ORDER_BRACKETS_MOST = 63 };
+enum { ORDER_BRACKETS_MOST = 24 };
 
 /* They follow one another, and none overlap. whole: all elements inside are kept, else those that equal neither end: these are only counted, so that
    arrays of few values need no room. */
@@ -372,7 +372,17 @@ HOST_DEVICE uint64_t order_sample_place(uint64_t i, uint64_t stride)
 
 /* ---- a pass */
 
-enum order_kind { ORDER_BRACKETS, ORDER_TABLE, ORDER_EVEN, ORDER_DIGITS, ORDER_SEARCH, ORDER_TIES, ORDER_SAMPLE, ORDER_CHAIN };
+enum order_kind {
+    ORDER_BRACKETS,
+    ORDER_TABLE, /* counts what is in each interval, */
+    ORDER_KEEP,  /* or keeps what is in the odd ones, of elements of at least 4 bytes */
+    ORDER_EVEN,
+    ORDER_DIGITS,
+    ORDER_SEARCH,
+    ORDER_TIES,
+    ORDER_SAMPLE,
+    ORDER_CHAIN
+};
 
 struct order_work {
     enum order_kind kind;

@@ -99,7 +99,7 @@ struct counters {
 #include "device/cpu/order_template.h"
 
 /* Counters of 32 bits: the caller gives less elements than they count. */
-static bool count_table(const struct order_work *work, void (*table)(const struct order_work *, cells_function *, const struct counters *))
+static bool use_table(const struct order_work *work, void (*table)(const struct order_work *, cells_function *, const struct counters *))
 {
     const uint32_t intervals = work->table->count + 1, copies = intervals <= COPIED_MOST ? COPIES : 1;
     const size_t each = (intervals + 16) / 16 * 16; /* one is behind the last */
@@ -128,7 +128,9 @@ bool NAME(CPU_ISA)(const struct order_work *work)
 #define CASE(bytes, bits, ...)                       \
     case bits:                                       \
         if (work->kind == ORDER_TABLE)               \
-            return count_table(work, table_##bits);  \
+            return use_table(work, table_##bits);    \
+        if (work->kind == ORDER_KEEP)                \
+            return use_table(work, keep_odd_##bits); \
         if (work->kind == ORDER_BRACKETS)            \
             brackets_##bits(work);                   \
         else if (work->kind == ORDER_TIES)           \

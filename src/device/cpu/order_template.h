@@ -103,6 +103,16 @@ static void WIDE(list_cells)(const struct order_table *table, struct WIDE(cell) 
     }
 }
 
+/* The cells of x[0 .. n), which have these keys. */
+static inline void WIDE(cells)(uint32_t *cells, const U *x, const U *keys, uint32_t n, const struct order_guess *guess, cells_function *by_value)
+{
+    if (guess->by_value)
+        by_value(cells, x, n, guess);
+    else
+        for (uint32_t i = 0; i < n; i++)
+            cells[i] = order_cell_key(keys[i], guess);
+}
+
 /* Neighbours are often of one interval: each has counters of its own, so that none waits for the other. */
 static void WIDE(table)(const struct order_work *work, cells_function *cells_of, const struct counters *counters)
 {
@@ -129,11 +139,7 @@ static void WIDE(table)(const struct order_work *work, cells_function *cells_of,
         failures += skip == 0 && failures < 6;
         skip = skip == 0 ? (1u << failures) - 2 : skip - table.guess.even;
         WIDE(keys)(keys, (const U *)work->x + start, n, map);
-        if (table.guess.by_value)
-            cells_of(cells, (const U *)work->x + start, n, &table.guess);
-        else
-            for (uint32_t i = 0; i < n; i++)
-                cells[i] = order_cell_key(keys[i], &table.guess);
+        WIDE(cells)(cells, (const U *)work->x + start, keys, n, &table.guess, cells_of);
         for (uint32_t i = 0; i < whole; i += COPIES)
             for (uint32_t copy = 0; copy < COPIES; copy++)
                 of[copy][list[cells[i + copy]].first + (keys[i + copy] > list[cells[i + copy]].below)]++;
@@ -146,6 +152,29 @@ static void WIDE(table)(const struct order_work *work, cells_function *cells_of,
         for (uint32_t i = 0; several != 0 && i < n; i++)
             if (list[cells[i]].first > table.count)
                 of[0][WIDE(order_interval)(table.keys, table.cells[cells[i]], table.cells[cells[i] + 1], keys[i])]++;
+    }
+}
+
+/* Keeps what is in odd intervals. */
+static void WIDE(keep_odd)(const struct order_work *work, cells_function *cells_of, const struct counters *counters)
+{
+    const struct order_table table = *work->table;
+    const struct order_map map = order_map_of(work->type);
+    const struct WIDE(cell) *const list = counters->cells;
+    uint32_t cells[TILE];
+    U keys[TILE], kept[TILE];
+    WIDE(list_cells)(&table, counters->cells);
+    for (uint64_t start = 0; start < work->n; start += TILE) {
+        const uint32_t n = (uint32_t)u64_min(work->n - start, TILE);
+        WIDE(keys)(keys, (const U *)work->x + start, n, map);
+        WIDE(cells)(cells, (const U *)work->x + start, keys, n, &table.guess, cells_of);
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t interval = list[cells[i]].first + (keys[i] > list[cells[i]].below);
+            if (interval > table.count)
+                interval = WIDE(order_interval)(table.keys, table.cells[cells[i]], table.cells[cells[i] + 1], keys[i]);
+            kept[i] = interval % 2;
+        }
+        WIDE(keep)(work, keys, kept, n, work->first + start);
     }
 }
 
