@@ -1,6 +1,7 @@
 /* Passes of order statistics over elements in device memory: those that look at indices, and which file has the others.
 
      ties       a ballot counts neighbours, which have one range of indices mostly
+     ends       the least and the largest key, of each block
      sample     gathers
      chain      a sample and the search in it, brackets, and the search in what they have kept: kernels that follow one another */
 #include "kernels/order.cuh"
@@ -12,7 +13,7 @@ template <class Key> struct short_pass {
     uint64_t n, first;
     struct order_map map;
     struct order_ties ties;
-    uint64_t stride;
+    uint64_t stride, last;
     uint64_t *counts;
     Key *keys;
     struct order_end end;
@@ -30,6 +31,54 @@ template <class Key> __global__ void __launch_bounds__(ORDER_SHAPE.threads) ties
             add_count(&pass.counts[ORDER_FIRST_COUNT + range], (uint64_t)__popc(with_first));
         else if (is_tie && range != first)
             add_count(&pass.counts[ORDER_FIRST_COUNT + range], 1);
+    }
+    end_pass(pass.end, pass.counts);
+}
+
+template <class Key> struct ends_shape {
+    typedef typename std::conditional<(sizeof(Key) < 4), uint32_t, Key>::type wide; /* which a warp exchanges */
+    static constexpr int warps = ORDER_SHAPE.threads / 32, loads = order_loads(sizeof(Key)), each = elements_of<Key, loads>;
+};
+
+/* Keys that are no number's are above `last`. */
+template <class Key>
+__global__ void __launch_bounds__(ORDER_SHAPE.threads)
+    ends_kernel(const __grid_constant__ short_pass<Key> pass, const __grid_constant__ cut_array<Key> cut)
+{
+    typedef ends_shape<Key> shape;
+    typedef typename shape::wide Wide;
+    __shared__ Wide leasts[shape::warps], largests[shape::warps];
+    const Wide last = (Wide)pass.last;
+    Wide least = ~(Wide)0, largest = 0;
+    auto take = [&](const Key (&x)[shape::each], auto there, uint64_t) {
+#pragma unroll
+        for (int e = 0; e < shape::each; e++) {
+            const Wide key = key_of(x[e], pass.map);
+            const bool is_number = there(e) && key <= last;
+            least = is_number && key < least ? key : least;
+            largest = is_number && key > largest ? key : largest;
+        }
+    };
+    each_tile<Key, ORDER_SHAPE.threads, shape::loads, false>(pass.x, cut, take);
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) {
+        const Wide low = __shfl_down_sync(0xffffffffu, least, step), high = __shfl_down_sync(0xffffffffu, largest, step);
+        least = low < least ? low : least;
+        largest = high > largest ? high : largest;
+    }
+    if (threadIdx.x % 32 == 0) {
+        leasts[threadIdx.x / 32] = least;
+        largests[threadIdx.x / 32] = largest;
+    }
+    __syncthreads();
+    for (int warp = 1; threadIdx.x == 0 && warp < shape::warps; warp++) {
+        least = leasts[warp] < least ? leasts[warp] : least;
+        largest = largests[warp] > largest ? largests[warp] : largest;
+    }
+    if (threadIdx.x == 0 && largest >= least) {
+        const uint64_t at = atomicAdd((device_count *)&pass.counts[ORDER_KEPT], (device_count)2);
+        pass.keys[at] = (Key)least;
+        pass.keys[at + 1] = (Key)largest;
     }
     end_pass(pass.end, pass.counts);
 }
@@ -57,8 +106,14 @@ template <class Key> __global__ void __launch_bounds__(ORDER_SHAPE.threads) samp
 
 template <class Key> static cudaError_t short_start(const struct order_work *work, const struct order_end *end, int multiprocessors, void *stream)
 {
-    const short_pass<Key> pass = {(const Key *)work->x, work->n, work->first, order_map_of(work->type), work->ties, work->stride, work->counts,
-                                  (Key *)work->keys, *end};
+    const short_pass<Key> pass = {(const Key *)work->x, work->n, work->first, order_map_of(work->type), work->ties, work->stride, order_last(work->type),
+                                  work->counts, (Key *)work->keys, *end};
+    if (work->kind == ORDER_ENDS) {
+        const cut_array<Key> cut(work->x, work->n);
+        const cudaLaunchConfig_t config =
+            launch_config(blocks_for(cut.vectors, ORDER_SHAPE.threads, ends_shape<Key>::loads, (uint64_t)multiprocessors * 8), ORDER_SHAPE.threads, stream);
+        return cudaLaunchKernelEx(&config, ends_kernel<Key>, pass, cut);
+    }
     const uint64_t items = work->kind == ORDER_SAMPLE ? work->n / work->stride : work->n;
     const cudaLaunchConfig_t config =
         launch_config(blocks_for(items, ORDER_SHAPE.threads, work->kind == ORDER_SAMPLE ? GATHER_LOADS : 1, (uint64_t)multiprocessors * 8),
@@ -106,6 +161,7 @@ int order_launch(const struct order_work *work, uint64_t *answer, const struct f
     case ORDER_EVEN: return order_even_launch(work, &end, multiprocessors, shared_bytes, stream);
     case ORDER_CHAIN: return chain_start(work, &end, multiprocessors, shared_bytes, stream);
     case ORDER_TIES:
+    case ORDER_ENDS:
     case ORDER_SAMPLE: break;
     }
     return with_key(work->type, [&](auto key) { return short_start<decltype(key)>(work, &end, multiprocessors, stream); });

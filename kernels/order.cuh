@@ -35,6 +35,10 @@ template <class Count> static __device__ __forceinline__ Count count_now(const C
     static __device__ __forceinline__ uint32_t interval_of(const type *keys, uint32_t first, uint32_t end, type key) \
     {                                                                                                             \
         return order_interval_##bits(keys, first, end, key);                                                      \
+    }                                                                                                             \
+    static __device__ __forceinline__ struct order_odd_##bits odd_of(const struct order_table &table, uint32_t cell, type) \
+    {                                                                                                             \
+        return order_odd_in_##bits(&table, cell);                                                                 \
     }
 ORDER_WIDTHS(DEFINE)
 #undef DEFINE

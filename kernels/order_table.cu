@@ -56,23 +56,6 @@ static __device__ __forceinline__ uint32_t guess_cell(typename Element::stored x
         return order_cell_f64((double)Element::load(x), &guess);
 }
 
-/* Of key in this cell, which found is. */
-template <class Key>
-static __device__ __forceinline__ uint32_t interval_in(const struct order_table &table, uint32_t cell, const order_table_cell<Key> &found, Key key)
-{
-    if ((found.first & SEVERAL) != 0)
-        return interval_of((const Key *)table.keys, found.first & ~SEVERAL, table.cells[cell + 1], key);
-    return found.first + (key > found.below);
-}
-
-/* The cells go to shared memory, if they fit, and with them what lies behind. */
-template <class Key> static __device__ __forceinline__ void copy_cells(order_table_cell<Key> *cells, const struct order_table &table, bool fits)
-{
-    for (uint32_t i = threadIdx.x; fits && i < table.guess.cells; i += blockDim.x)
-        cells[i] = cell_of<Key>(table, i);
-    __syncthreads();
-}
-
 template <class Element, class Key>
 __global__ void __launch_bounds__(ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.blocks)
     table_kernel(const __grid_constant__ table_pass<Key> pass, const __grid_constant__ cut_array<Key> cut)
@@ -84,7 +67,9 @@ __global__ void __launch_bounds__(ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.b
     uint32_t *const counters = (uint32_t *)(bytes + (pass.shared_cells ? table.guess.cells * sizeof *cells : 0));
     for (uint32_t i = threadIdx.x; i < pass.intervals * pass.copies; i += blockDim.x)
         counters[i] = 0;
-    copy_cells(cells, table, pass.shared_cells);
+    for (uint32_t i = threadIdx.x; pass.shared_cells && i < table.guess.cells; i += blockDim.x)
+        cells[i] = cell_of<Key>(table, i);
+    __syncthreads();
     auto take = [&](const Key (&x)[table_shape<Key>::each], auto there, uint64_t) {
 #pragma unroll
         for (int e = 0; e < table_shape<Key>::each; e++) {
@@ -93,7 +78,10 @@ __global__ void __launch_bounds__(ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.b
             const Key key = key_of(x[e], pass.map);
             const uint32_t cell = guess_cell<Element, Key>(stored, key, table.guess, table.guess.by_value);
             const order_table_cell<Key> found = pass.shared_cells ? cells[cell] : cell_of<Key>(table, cell);
-            const uint32_t interval = interval_in(table, cell, found, key) - pass.first; /* less than none is more than all */
+            uint32_t interval = found.first + (key > found.below);
+            if ((found.first & SEVERAL) != 0)
+                interval = interval_of((const Key *)table.keys, found.first & ~SEVERAL, table.cells[cell + 1], key);
+            interval -= pass.first; /* less than none is more than all */
             if (!there(e) || interval >= pass.intervals)
                 continue;
             if (pass.copies > 0)
@@ -119,9 +107,12 @@ __global__ void __launch_bounds__(ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.b
 {
     extern __shared__ unsigned char bytes[];
     const struct order_table &table = pass.table;
-    order_table_cell<Key> *const cells = (order_table_cell<Key> *)bytes;
+    typedef decltype(odd_of(table, 0, Key())) Odd;
+    Odd *const cells = (Odd *)bytes;
     const uint32_t lane = threadIdx.x % 32;
-    copy_cells(cells, table, pass.shared_cells);
+    for (uint32_t i = threadIdx.x; pass.shared_cells && i < table.guess.cells; i += blockDim.x)
+        cells[i] = odd_of(table, i, Key());
+    __syncthreads();
     auto take = [&](const Key (&x)[table_shape<Key>::each], auto there, uint64_t) {
         uint32_t own = 0; /* a bit for each element that is kept */
 #pragma unroll
@@ -130,8 +121,11 @@ __global__ void __launch_bounds__(ORDER_TABLE_SHAPE.threads, ORDER_TABLE_SHAPE.b
             memcpy(&stored, &x[e], sizeof stored);
             const Key key = key_of(x[e], pass.map);
             const uint32_t cell = guess_cell<Element, Key>(stored, key, table.guess, Element::is_floating && table.guess.by_value);
-            const order_table_cell<Key> found = pass.shared_cells ? cells[cell] : cell_of<Key>(table, cell);
-            own |= (there(e) ? interval_in(table, cell, found, key) % 2 : 0) << e;
+            const Odd odd = pass.shared_cells ? cells[cell] : odd_of(table, cell, Key());
+            bool is_odd = (Key)(key - odd.low) < odd.keys;
+            if (odd.keys == (Key)~(Key)0)
+                is_odd = interval_of((const Key *)table.keys, table.cells[cell], table.cells[cell + 1], key) % 2 != 0;
+            own |= (uint32_t)(there(e) && is_odd) << e;
         }
         if (__ballot_sync(0xffffffffu, own != 0) == 0)
             return;
@@ -194,7 +188,7 @@ static cudaError_t table_start(const struct order_work *work, const struct order
 template <class Element, class Key>
 static cudaError_t keep_start(const struct order_work *work, const struct order_end *end, int multiprocessors, size_t shared_bytes, void *stream)
 {
-    const size_t cells = work->table->guess.cells * sizeof(order_table_cell<Key>);
+    const size_t cells = work->table->guess.cells * 2 * sizeof(Key);
     const bool shared_cells = cells <= shared_bytes / ORDER_TABLE_SHAPE.blocks;
     const table_pass<Key> pass = {work->x, work->n, order_map_of(work->type), *work->table, work->counts, 0, 0, 0, shared_cells,
                                   (Key *)work->keys, work->capacity, *end};

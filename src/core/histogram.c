@@ -1,6 +1,7 @@
 /* Histograms: the f64 edges become keys, so that one pass counts elements between keys. Every element is compared with the edges themselves. */
 #include "core/order_passes.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,18 +31,55 @@ static double outward(allfold_value value, bool up)
     return is_above == up ? near : nextafter(near, up ? INFINITY : -INFINITY);
 }
 
-static double extreme(struct histogram *h, allfold_fold fold, double none, struct error *error)
+/* Least and largest of keys in host memory. */
+static struct order_bracket ends_of(const struct order *o, const void *keys, uint64_t count)
 {
-    const struct job job = order_job(&h->o);
-    const struct fold_call call = {.fold = fold, .nan = ALLFOLD_NAN_OMIT};
-    struct fold_results found;
-    struct error own = {0};
-    core_reduce(h->o.ctx, &call, &job, &found, &own);
-    if (!h->o.x.owned) /* what is read once more */
-        progress_expect(h->o.ctx->comm.progress, h->o.input->range.count * order_key_bytes(&h->o));
-    if (own.status != ALLFOLD_OK && own.status != ALLFOLD_NO_VALUE) /* the latter: there are no numbers */
-        *error = own;
-    return own.status == ALLFOLD_OK ? outward(found.fields[0].value, fold == ALLFOLD_MAX) : none;
+    const size_t each = order_key_bytes(o);
+    struct order_bracket ends = {UINT64_MAX, 0};
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t key = 0;
+        memcpy(&key, (const char *)keys + i * each, each); /* little-endian: the low bytes */
+        ends.low = u64_min(ends.low, key);
+        ends.last = u64_max(ends.last, key);
+    }
+    return ends;
+}
+
+/* The ends of many pieces become those of all. */
+static void trim_ends(struct order *o)
+{
+    const struct order_bracket ends = ends_of(o, o->set.keys, o->set.count);
+    const size_t each = order_key_bytes(o);
+    memcpy(o->set.keys, &ends.low, each);
+    memcpy(o->set.keys + each, &ends.last, each);
+    o->set.count = 2;
+}
+
+/* The least and the largest number of all ranks. No number: 0 and 1. */
+static void find_range(struct histogram *h)
+{
+    struct order *const o = &h->o;
+    const allfold_type type = o->input->type;
+    struct order_work work = {.kind = ORDER_ENDS};
+    order_room(o, ORDER_ENDS_MOST);
+    o->trim = trim_ends;
+    order_pass(o, &work, 0);
+    o->trim = NULL;
+    void *const keys = malloc(o->set.count * order_key_bytes(o) + 1);
+    if (keys == NULL)
+        error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " numbers", o->set.count);
+    else
+        order_set_read(o, keys);
+    const struct order_bracket own = keys == NULL ? (struct order_bracket){UINT64_MAX, 0} : ends_of(o, keys, o->set.count);
+    struct order_bracket *const all = comm_gather_all(&o->ctx->comm, &own, sizeof own, o->error), ends = {UINT64_MAX, 0};
+    for (int rank = 0; all != NULL && rank < o->ctx->comm.size; rank++) {
+        ends.low = u64_min(ends.low, all[rank].low);
+        ends.last = u64_max(ends.last, all[rank].last);
+    }
+    o->range[0] = ends.low > ends.last ? 0 : outward(order_value(type, ends.low), false) + 0.0; /* not -0 */
+    o->range[1] = ends.low > ends.last ? 1 : outward(order_value(type, ends.last), true) + 0.0;
+    free(all);
+    free(keys);
 }
 
 static void set_ends(struct histogram *h, double low, double high, struct error *error)
@@ -90,11 +128,13 @@ static void take_edges(struct histogram *h)
         h->high = call->edges[call->count];
         return;
     }
-    const bool known = h->o.has_range; /* to an earlier run */
     double *const range = h->o.range;
-    range[0] = call->has_range ? call->low : known ? range[0] : extreme(h, ALLFOLD_MIN, 0, error);
-    if (error->status == ALLFOLD_OK)
-        range[1] = call->has_range ? call->high : known ? range[1] : extreme(h, ALLFOLD_MAX, 1, error);
+    if (call->has_range) {
+        range[0] = call->low;
+        range[1] = call->high;
+    } else if (!h->o.has_range) { /* else an earlier run knew it */
+        find_range(h);
+    }
     if (error->status == ALLFOLD_OK)
         set_ends(h, range[0], range[1], error);
 }

@@ -159,7 +159,7 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
     const uint64_t count = ORDER_FIRST_COUNT + counters;
     const size_t bytes = (count + ORDER_MORE_COUNTS) * sizeof *o->counts;
     const bool in_place = o->x.elements > 0, on_device = o->ctx->device->backend->own_memory;
-    const bool keeps = work->kind == ORDER_BRACKETS || work->kind == ORDER_KEEP || work->kind == ORDER_CHAIN;
+    const bool keeps = work->kind == ORDER_BRACKETS || work->kind == ORDER_KEEP || work->kind == ORDER_ENDS || work->kind == ORDER_CHAIN;
     if (o->error->shared)
         return;
     prepare_counts(o, count + ORDER_MORE_COUNTS, in_place && on_device, keeps);

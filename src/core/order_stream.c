@@ -237,15 +237,16 @@ static uint64_t restore(struct stream *s, uint64_t shards)
 
 /* ---- */
 
-/* All shards; those of the first pass some at a time, if progress is kept. A run that is asked to stop has done all that it has begun. */
+/* All shards; those of the first pass that counts some at a time, if progress is kept. A run that is asked to stop has done all that it has begun. */
 static void run_shards(struct stream *s, struct pieces *p)
 {
     static const struct team_work work = {start_piece, finish_piece, NULL};
     struct order *const o = s->o;
-    struct resumable *const progress = o->reads == 1 ? o->input->progress : NULL;
+    struct resumable *const progress = s->work->kind != ORDER_ENDS && !o->is_begun ? o->input->progress : NULL;
     struct team team = pieces_team(p, (struct range){0, p->units}, 0, &work, s);
     const uint64_t end = team.end, each = progress == NULL ? end : (uint64_t)o->ctx->device->workers * (progress->every > 0 ? 64 : 1);
     uint64_t done = progress != NULL ? restore(s, end) : 0;
+    o->is_begun = s->work->kind != ORDER_ENDS;
     if (progress != NULL)
         progress_tell(o->ctx, "shards", done, end, u64_min(team_pieces(&team, done) * p->length, o->input->range.count) * order_key_bytes(o));
     for (bool stopped = false; done < end && !stopped && !order_failed(o);) {

@@ -144,6 +144,27 @@ struct order_table {
     struct order_guess guess;
 };
 
+/* What a cell has of the odd intervals: `keys` keys from low on, of the one that meets it; none: 0. If several do, or one has all keys, these are as many as
+   there can be, and the key's interval tells. */
+#define DEFINE(bytes, bits, type, signed_type)                                                                         \
+    struct order_odd_##bits {                                                                                          \
+        type low, keys;                                                                                                \
+    };                                                                                                                 \
+    HOST_DEVICE struct order_odd_##bits order_odd_in_##bits(const struct order_table *table, uint32_t cell)            \
+    {                                                                                                                  \
+        const type *const keys = (const type *)table->keys;                                                            \
+        const uint32_t first = table->cells[cell] / 2, end = (table->cells[cell + 1] + 1) / 2;                         \
+        struct order_odd_##bits odd = {0, (type)(end > first ? ~(type)0 : 0)};                                         \
+        if (end == first + 1) {                                                                                        \
+            odd.low = keys[2 * first];                                                                                 \
+            odd.keys = (type)((2 * first + 1 < table->count ? keys[2 * first + 1] : 0) - odd.low); /* 0: behind all */ \
+            odd.keys = odd.keys == 0 ? (type)~(type)0 : odd.keys;                                                      \
+        }                                                                                                              \
+        return odd;                                                                                                    \
+    }
+ORDER_WIDTHS(DEFINE)
+#undef DEFINE
+
 /* ---- even bins, on a device with memory of its own */
 
 enum { ORDER_EVEN_MOST = 1 << 16 }; /* bins */
@@ -380,9 +401,12 @@ enum order_kind {
     ORDER_DIGITS,
     ORDER_SEARCH,
     ORDER_TIES,
+    ORDER_ENDS, /* keeps the least and the largest key of a number, of several parts of x: no more than a piece, or a set of ORDER_ENDS_MOST, has room for */
     ORDER_SAMPLE,
     ORDER_CHAIN
 };
+
+enum { ORDER_ENDS_MOST = 1 << 16 };
 
 struct order_work {
     enum order_kind kind;

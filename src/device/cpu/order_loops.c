@@ -135,6 +135,8 @@ bool NAME(CPU_ISA)(const struct order_work *work)
             brackets_##bits(work);                   \
         else if (work->kind == ORDER_TIES)           \
             ties_##bits(work);                       \
+        else if (work->kind == ORDER_ENDS)           \
+            ends_##bits(work);                       \
         else                                         \
             sample_##bits(work);                     \
         return true;

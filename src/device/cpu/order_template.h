@@ -160,20 +160,24 @@ static void WIDE(keep_odd)(const struct order_work *work, cells_function *cells_
 {
     const struct order_table table = *work->table;
     const struct order_map map = order_map_of(work->type);
-    const struct WIDE(cell) *const list = counters->cells;
+    struct WIDE(order_odd) *const list = counters->cells;
     uint32_t cells[TILE];
     U keys[TILE], kept[TILE];
-    WIDE(list_cells)(&table, counters->cells);
+    for (uint32_t cell = 0; cell < table.guess.cells; cell++)
+        list[cell] = WIDE(order_odd_in)(&table, cell);
     for (uint64_t start = 0; start < work->n; start += TILE) {
         const uint32_t n = (uint32_t)u64_min(work->n - start, TILE);
         WIDE(keys)(keys, (const U *)work->x + start, n, map);
         WIDE(cells)(cells, (const U *)work->x + start, keys, n, &table.guess, cells_of);
+        uint32_t several = 0;
         for (uint32_t i = 0; i < n; i++) {
-            uint32_t interval = list[cells[i]].first + (keys[i] > list[cells[i]].below);
-            if (interval > table.count)
-                interval = WIDE(order_interval)(table.keys, table.cells[cells[i]], table.cells[cells[i] + 1], keys[i]);
-            kept[i] = interval % 2;
+            const struct WIDE(order_odd) odd = list[cells[i]];
+            kept[i] = (U)(keys[i] - odd.low) < odd.keys;
+            several |= odd.keys == (U)~(U)0;
         }
+        for (uint32_t i = 0; several != 0 && i < n; i++)
+            if (list[cells[i]].keys == (U)~(U)0)
+                kept[i] = WIDE(order_interval)(table.keys, table.cells[cells[i]], table.cells[cells[i] + 1], keys[i]) % 2;
         WIDE(keep)(work, keys, kept, n, work->first + start);
     }
 }
@@ -194,6 +198,27 @@ static void WIDE(ties)(const struct order_work *work)
             count += (U)(keys[i] - low) <= width;
         add(&work->counts[ORDER_FIRST_COUNT + range], count);
     }
+}
+
+static void WIDE(ends)(const struct order_work *work)
+{
+    const struct order_map map = order_map_of(work->type);
+    const U last = (U)order_last(work->type);
+    U keys[TILE], least = (U)~(U)0, largest = 0;
+    for (uint64_t start = 0; start < work->n; start += TILE) {
+        const uint32_t n = (uint32_t)u64_min(work->n - start, TILE);
+        WIDE(keys)(keys, (const U *)work->x + start, n, map);
+        for (uint32_t i = 0; i < n; i++) {
+            const U number = keys[i] <= last ? keys[i] : 0;
+            least = keys[i] < least ? keys[i] : least;
+            largest = number > largest ? number : largest;
+        }
+    }
+    if (least > last) /* no number is there */
+        return;
+    const uint64_t at = __atomic_fetch_add(&work->counts[ORDER_KEPT], 2, __ATOMIC_RELAXED);
+    ((U *)work->keys)[at] = least;
+    ((U *)work->keys)[at + 1] = largest;
 }
 
 static void WIDE(sample)(const struct order_work *work)
