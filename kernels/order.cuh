@@ -39,6 +39,10 @@ template <class Count> static __device__ __forceinline__ Count count_now(const C
     static __device__ __forceinline__ struct order_odd_##bits odd_of(const struct order_table &table, uint32_t cell, type) \
     {                                                                                                             \
         return order_odd_in_##bits(&table, cell);                                                                 \
+    }                                                                                                             \
+    static __device__ __forceinline__ uint32_t cell_of_key(type key, const struct order_guess &guess, const struct order_split *splits) \
+    {                                                                                                             \
+        return order_cell_##bits(key, &guess, splits);                                                            \
     }
 ORDER_WIDTHS(DEFINE)
 #undef DEFINE

@@ -16,7 +16,7 @@
 
 constexpr int BRACKET_WARPS = ORDER_SHAPE.threads / 32;
 constexpr int BRACKET_CELLS = 1 << 11;
-constexpr int BRACKET_STEPS = 6;
+constexpr int BRACKET_STEPS = 5;
 static_assert(ORDER_BRACKETS_MOST < 1 << BRACKET_STEPS, "brackets are found in as many steps");
 constexpr uint32_t FEW_BRACKETS = 7; /* a digit of 4 bits for what begins before each, and behind all */
 

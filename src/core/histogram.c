@@ -168,18 +168,6 @@ static void set_boundaries(struct histogram *h)
 
 /* ---- the table */
 
-/* Even bins have an edge in the middle of each cell, if numbers are not too far apart, or too near. */
-static void make_table(const struct histogram *h, struct order_table *table)
-{
-    const allfold_type type = h->o.input->type;
-    if (h->call->edges == NULL && order_guess_by_value(&table->guess, h->low, h->high, (uint32_t)h->call->count + 1)) {
-        table->guess.even = true;
-        order_table_make(table, type, h->boundaries, h->count, h->o.error);
-    } else {
-        order_table_choose(table, type, h->boundaries, h->count, h->o.error);
-    }
-}
-
 /* Takes `count` counters, from number 1 on behind ORDER_FIRST_COUNT. */
 static void take_counts(const struct order *o, uint64_t count, int64_t *to)
 {
@@ -205,7 +193,9 @@ static void count_bins(struct histogram *h, allfold_outside *outside)
         work = (struct order_work){.kind = ORDER_EVEN, .even = &even};
     } else {
         set_boundaries(h);
-        make_table(h, &table);
+        if (h->call->edges != NULL || !order_guess_even(&table.guess, h->low, h->high, bins))
+            table.guess.even = false;
+        order_table_make(&table, o->input->type, h->boundaries, h->count, o->error);
     }
     o->meanwhile = fill;
     o->takes_short = o->positions <= UINT32_MAX;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { DIGITS_ALL = 1 << 16, DIGITS_MOST = 1 << 11, DIGITS_EACH = 4 /* at least, of each range */ };
+enum { SEARCHED_MOST = 1 << 12 }; /* targets in a set, for which several searches take less time than tables of as many ranges */
 
 bool order_is_open(const struct order_target *targets, uint64_t count)
 {
@@ -69,7 +70,6 @@ static void make_table(struct order *o, allfold_type type, const struct order_cu
             boundaries[cuts[c].first + digit] = cuts[c].low + ((uint64_t)digit << cuts[c].shift);
         boundaries[cuts[c].first + cuts[c].digits] = cuts[c].last + 1; /* the end, or what the next one begins with, or behind all */
     }
-    table->guess = order_guess_by_key(boundaries, found, u64_max(found, 2 * DIGITS_MOST));
     order_table_make(table, type, boundaries, found, o->error);
     free(boundaries);
 }
@@ -78,7 +78,7 @@ void order_narrow(struct order *o, bool of_set, struct order_target *targets, ui
 {
     const allfold_type type = of_set ? order_key_type(o->input->type) : o->input->type;
     struct order_cut *const cuts = malloc((count + 1) * sizeof *cuts);
-    struct order_table table = {.guess = {.cells = 1}};
+    struct order_table table = {.count = 0};
     struct order_work work = {.kind = ORDER_TABLE, .table = &table};
     uint32_t open = 0, found = 0;
     if (o->error->shared || !order_is_open(targets, count)) {
@@ -103,32 +103,35 @@ void order_narrow(struct order *o, bool of_set, struct order_target *targets, ui
     free(cuts);
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_targets(const void *a, const void *b)
 {
     const struct order_target *const x = *(struct order_target *const *)a, *const y = *(struct order_target *const *)b;
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* All passes in one, of a device whose set is the only one. */
+/* All passes in one, for some targets at a time, of a device whose set is the only one. */
 static void search_on_device(struct order *o, struct order_target *targets, uint32_t count, uint32_t passes)
 {
     const struct order_elements elements = {order_key_type(o->input->type), o->set.keys, o->set.count, 0};
-    struct order_target *places[ORDER_SEARCH_MOST], sorted[ORDER_SEARCH_MOST];
+    struct order_target *places[SEARCHED_MOST], sorted[ORDER_SEARCH_MOST];
     for (uint32_t i = 0; i < count; i++)
         places[i] = &targets[i];
-    qsort(places, count, sizeof *places, compare_places);
-    for (uint32_t i = 0; i < count; i++)
-        sorted[i] = *places[i];
-    const struct order_work work = {.kind = ORDER_SEARCH, .targets = sorted, .target_count = count, .rounds = passes};
-    order_run_elements(o, &work, &elements, ORDER_SEARCH_COUNTS * sizeof *o->counts, true);
-    for (uint32_t i = 0; i < count && !order_failed(o); i++)
-        memcpy(places[i], (const struct order_target *)(const void *)o->counts + i, sizeof *places[i]);
+    qsort(places, count, sizeof *places, compare_targets);
+    for (uint32_t first = 0; first < count && !order_failed(o); first += ORDER_SEARCH_MOST) {
+        const uint32_t n = (uint32_t)u64_min(count - first, ORDER_SEARCH_MOST);
+        for (uint32_t i = 0; i < n; i++)
+            sorted[i] = *places[first + i];
+        const struct order_work work = {.kind = ORDER_SEARCH, .targets = sorted, .target_count = n, .rounds = passes};
+        order_run_elements(o, &work, &elements, ORDER_SEARCH_COUNTS * sizeof *o->counts, true);
+        for (uint32_t i = 0; i < n && !order_failed(o); i++)
+            memcpy(places[first + i], (const struct order_target *)(const void *)o->counts + i, sizeof *places[first + i]);
+    }
     comm_agree(&o->ctx->comm, o->error);
 }
 
 void order_search(struct order *o, struct order_target *targets, uint64_t count, uint32_t passes)
 {
-    const bool alone = o->ctx->comm.size == 1 && o->set.on_device && o->set.count > 0 && o->set.count <= UINT32_MAX && count <= ORDER_SEARCH_MOST;
+    const bool alone = o->ctx->comm.size == 1 && o->set.on_device && o->set.count > 0 && o->set.count <= UINT32_MAX && count <= SEARCHED_MOST;
     if (alone && passes > 0 && !order_failed(o) && order_is_open(targets, count))
         search_on_device(o, targets, (uint32_t)count, passes);
     for (uint32_t i = 0; !alone && i < passes && order_is_open(targets, count) && !o->error->shared; i++)

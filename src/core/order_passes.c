@@ -208,7 +208,7 @@ static uint64_t count_numbers(struct order *o, uint64_t found)
 {
     const allfold_type type = o->input->type, as = order_key_type(o->input->type);
     const uint64_t end = order_last(type) + 1;
-    struct order_table table = {.guess = {.cells = 1}};
+    struct order_table table = {.count = 0};
     struct order_work work = {.kind = ORDER_TABLE, .table = &table};
     if (order_last(type) == order_most(type))
         return found;

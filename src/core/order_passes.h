@@ -96,16 +96,17 @@ void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *wo
 /* The keys of such a sample, of all ranks, in ascending order, *found of them; the caller frees them. NULL: *o->error is set. */
 uint64_t *order_sample_sorted(struct order *o, uint64_t count, uint64_t *found);
 
-/* A table of boundaries in host memory, keys in ascending order; table->guess is set. Local. order_table_free ignores a table that is all 0. */
+/* Even bins: an edge in the middle of each cell. False: numbers are too far apart, or too near. */
+bool order_guess_even(struct order_guess *guess, double low, double high, uint64_t bins);
+/* Cells by key, of which most have no more than one of these keys, which ascend; an order_table_free is due. */
+allfold_status order_guess_by_key(struct order_guess *guess, allfold_type type, const uint64_t *keys, uint64_t count, struct error *error);
+/* A table of boundaries in host memory, keys that ascend. If table->guess is not one of even bins, it is made by key. Local, as the others are. order_table_free
+   ignores a table that is all 0. */
 allfold_status order_table_make(struct order_table *table, allfold_type type, const uint64_t *boundaries, uint32_t count, struct error *error);
+/* An exact table, whose cells have about half of one of these keys, which ascend and are numbers'; and one for all NaNs, the last. Its boundaries, which the caller frees; NULL: the error
+   is set. */
+uint64_t *order_table_grid(struct order_table *table, allfold_type type, const uint64_t *keys, uint64_t count, struct error *error);
 void order_table_free(struct order_table *table);
-enum { ORDER_CELLS_MOST = 1 << 20 }; /* a device has room for them beside the counters and boundaries of as many intervals */
-/* Cells of one width, a power of two, from the first boundary to the last: less than `most` + 1. */
-struct order_guess order_guess_by_key(const uint64_t *boundaries, uint32_t count, uint64_t most);
-/* Cells of one width, the first around low, the last around high. False: these are too far apart, or too near. */
-bool order_guess_by_value(struct order_guess *guess, double low, double high, uint32_t cells);
-/* As order_table_make, with the cells, by key or by value, in which elements are found soonest. */
-allfold_status order_table_choose(struct order_table *table, allfold_type type, const uint64_t *boundaries, uint32_t count, struct error *error);
 
 /* Whether some targets are not known well enough yet. */
 bool order_is_open(const struct order_target *targets, uint64_t count);

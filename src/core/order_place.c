@@ -90,44 +90,52 @@ static void from_device(struct order *o, const char *from, void *to, size_t byte
     }
 }
 
-/* A table's bytes, and how many of them are cells. */
-static size_t table_bytes(const struct order_table *table, size_t each, size_t *cells)
-{
-    *cells = table == NULL ? 0 : ((uint64_t)table->guess.cells + 1) * sizeof *table->cells;
-    return table == NULL ? 0 : pages((table->count + 1) * each) + *cells;
-}
+/* What a table has in memory, one part behind the other. */
+struct table_part {
+    const void *from;
+    size_t bytes, at;
+};
+enum { TABLE_KEYS, TABLE_CELLS, TABLE_SPLITS, TABLE_PARTS };
 
 void order_upload(struct order *o, struct order_work *work, size_t counts, struct order_table *table)
 {
     struct queue *const queue = in_place_queue(o->ctx);
-    char *const memory = o->ctx->axis_memory;
-    const size_t each = allfold_type_bytes(work->type), at = pages(counts);
-    size_t cells;
-    const size_t all = at + table_bytes(work->table, each, &cells), cells_at = all - cells;
-    const bool once = all <= IN_PLACE_BYTES;
-    char *const staging = queue->staging;
+    char *const memory = o->ctx->axis_memory, *const staging = queue->staging;
     work->counts = (uint64_t *)(void *)memory;
     work->clear = counts;
     if (table == NULL)
         return;
+    *table = *work->table;
+    work->table = table;
+    const struct order_guess *const guess = &table->guess;
+    struct table_part parts[TABLE_PARTS] = {
+        [TABLE_KEYS] = {table->keys, guess->exact ? 0 : (table->count + 1) * allfold_type_bytes(work->type), 0},
+        [TABLE_CELLS] = {table->cells, guess->exact ? 0 : ((size_t)guess->cells + 1) * sizeof *table->cells, 0},
+        [TABLE_SPLITS] = {guess->splits, guess->coarse * sizeof *guess->splits, 0}};
+    size_t all = pages(counts);
+    for (int part = 0; part < TABLE_PARTS; part++) {
+        parts[part].at = all;
+        all += (parts[part].bytes + 15) / 16 * 16;
+    }
     if (all > IN_PLACE_MEMORY_BYTES) {
         error_set(o->error, ALLFOLD_NO_MEMORY, "the device has no room for %zu bytes of counters and their table", all);
         return;
     }
+    const bool once = all <= IN_PLACE_BYTES;
+    for (int part = 0; part < TABLE_PARTS; part++) {
+        if (!once)
+            to_device(o, parts[part].from, memory + parts[part].at, parts[part].bytes);
+        else if (parts[part].bytes > 0)
+            memcpy(staging + parts[part].at, parts[part].from, parts[part].bytes);
+    }
     if (once) {
         work->clear = 0;
         memset(staging, 0, counts);
-        memcpy(staging + at, work->table->keys, (work->table->count + 1) * each);
-        memcpy(staging + cells_at, work->table->cells, cells);
         o->ctx->device->backend->copy(queue, staging, memory, all, o->error);
-    } else {
-        to_device(o, work->table->keys, memory + at, (work->table->count + 1) * each);
-        to_device(o, work->table->cells, memory + cells_at, cells);
     }
-    *table = *work->table;
-    table->keys = memory + at;
-    table->cells = (uint32_t *)(void *)(memory + cells_at);
-    work->table = table;
+    table->keys = memory + parts[TABLE_KEYS].at;
+    table->cells = (uint32_t *)(void *)(memory + parts[TABLE_CELLS].at);
+    table->guess.splits = (struct order_split *)(void *)(memory + parts[TABLE_SPLITS].at);
 }
 
 /* Brings what a pass has counted to o->counts; or short counters to o->short_counts. */

@@ -5,10 +5,48 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { COARSE_MOST = 1 << 11, /* their splits fit a first-level cache */ CELLS_MOST = 1 << 20 };
+
+allfold_status order_guess_by_key(struct order_guess *guess, allfold_type type, const uint64_t *keys, uint64_t count, struct error *error)
+{
+    const uint64_t length = count > 0 ? keys[count - 1] - keys[0] : 0, most = order_most(type);
+    struct order_split *const splits = calloc(COARSE_MOST, sizeof *splits);
+    *guess = (struct order_guess){.base = count > 0 ? keys[0] : 0, .last = most, .splits = splits};
+    if (splits == NULL)
+        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %d ranges of keys", COARSE_MOST);
+    while (length >> guess->shift >= COARSE_MOST)
+        guess->shift++;
+    guess->coarse = (uint32_t)(length >> guess->shift) + 1;
+    const uint64_t within = (UINT64_C(1) << guess->shift) - 1, behind = ((uint64_t)(guess->coarse - 1) << guess->shift) | within;
+    guess->top = behind > most - guess->base ? most : guess->base + behind;
+    uint64_t shared = 1; /* keys of which two cells are made, or up to four: less if keys are very many */
+    while (4 * count / shared > CELLS_MOST)
+        shared *= 2;
+    for (uint64_t i = 0; i < count; i++)
+        splits[(keys[i] - guess->base) >> guess->shift].first++;
+    for (uint32_t c = 0; c < guess->coarse; c++) {
+        uint32_t bits = 0;
+        while (bits < guess->shift && shared << bits < 2 * (uint64_t)splits[c].first)
+            bits++;
+        splits[c] = (struct order_split){guess->cells, guess->shift - bits};
+        guess->cells += 1u << bits;
+    }
+    return ALLFOLD_OK;
+}
+
+bool order_guess_even(struct order_guess *guess, double low, double high, uint64_t bins)
+{
+    const double scale = (double)bins / (high - low);
+    *guess = (struct order_guess){.even = true, .cells = (uint32_t)bins + 1, .low = low, .scale = scale, .low_f32 = (float)low, .scale_f32 = (float)scale};
+    return isfinite(low) && scale > 0 && isfinite((float)scale) && guess->scale_f32 > 0 && isfinite(guess->low_f32);
+}
+
 allfold_status order_table_make(struct order_table *table, allfold_type type, const uint64_t *boundaries, uint32_t count, struct error *error)
 {
     const struct order_space space = order_space_of(type);
     const size_t each = allfold_type_bytes(type);
+    if (!table->guess.even && order_guess_by_key(&table->guess, type, boundaries, count, error) != ALLFOLD_OK)
+        return error->status;
     char *const keys = calloc(count + 1, each);
     uint32_t *const cells = calloc((size_t)table->guess.cells + 1, sizeof *cells);
     table->count = count;
@@ -25,59 +63,40 @@ allfold_status order_table_make(struct order_table *table, allfold_type type, co
     return ALLFOLD_OK;
 }
 
-struct order_guess order_guess_by_key(const uint64_t *boundaries, uint32_t count, uint64_t most)
+uint64_t *order_table_grid(struct order_table *table, allfold_type type, const uint64_t *keys, uint64_t count, struct error *error)
 {
-    struct order_guess guess = {.base = count > 0 ? boundaries[0] : 0, .cells = 1};
-    const uint64_t length = count > 0 ? boundaries[count - 1] - guess.base : 0;
-    while (length >> guess.shift >= most)
-        guess.shift++;
-    guess.cells = (uint32_t)(length >> guess.shift) + 1;
-    return guess;
-}
-
-bool order_guess_by_value(struct order_guess *guess, double low, double high, uint32_t cells)
-{
-    const double scale = (cells - 1) / (high - low);
-    *guess = (struct order_guess){.by_value = true, .cells = cells, .low = low, .scale = scale, .low_f32 = (float)low, .scale_f32 = (float)scale};
-    return isfinite(low) && scale > 0 && isfinite((float)scale) && guess->scale_f32 > 0 && isfinite(guess->low_f32);
-}
-
-/* What it costs to find elements, if all intervals have as many: boundaries that share a cell are searched. */
-static double cost(const struct order_table *table)
-{
-    double sum = 0;
-    for (uint32_t cell = 0; cell < table->guess.cells; cell++) {
-        const double here = table->cells[cell + 1] - table->cells[cell];
-        sum += here > 1 ? here * (1 + log2(here)) : 0;
-    }
-    return sum;
-}
-
-allfold_status order_table_choose(struct order_table *table, allfold_type type, const uint64_t *boundaries, uint32_t count, struct error *error)
-{
-    const uint32_t cells = (uint32_t)u64_min(4 * (uint64_t)count + 1, ORDER_CELLS_MOST);
-    uint32_t numbers = count;
-    table->guess = order_guess_by_key(boundaries, count, cells);
-    order_table_make(table, type, boundaries, count, error);
-    while (numbers > 0 && boundaries[numbers - 1] > order_last(type))
-        numbers--;
-    for (uint32_t way = 0; way < 2 && numbers > 0 && type_kind(type) == 'f'; way++) { /* as if they were even; without the outermost */
-        const uint32_t outer = way == 0 ? 0 : numbers / 32;
-        struct order_table other = {.count = 0};
-        if (error->status == ALLFOLD_OK && order_guess_by_value(&other.guess, order_real(type, boundaries[outer]),
-                                                                order_real(type, boundaries[numbers - 1 - outer]), way == 0 ? count + 1 : cells)
-            && order_table_make(&other, type, boundaries, count, error) == ALLFOLD_OK && cost(&other) < cost(table)) {
-            const struct order_table worse = *table;
-            *table = other;
-            other = worse;
+    struct order_guess *const guess = &table->guess;
+    const uint64_t last = order_last(type);
+    if (order_guess_by_key(guess, type, keys, count, error) != ALLFOLD_OK)
+        return NULL;
+    uint64_t *const boundaries = malloc((guess->cells + 1) * sizeof *boundaries);
+    uint32_t cells = 0;
+    for (uint32_t c = 0; boundaries != NULL && c < guess->coarse; c++) {
+        const uint32_t end = c + 1 < guess->coarse ? guess->splits[c + 1].first : guess->cells;
+        for (uint32_t cell = guess->splits[c].first; cell < end; cell++) {
+            const uint64_t at = ((uint64_t)c << guess->shift) + ((uint64_t)(cell - guess->splits[c].first) << guess->splits[c].shift);
+            if (at > last - guess->base) /* these cells have no number */
+                break;
+            if (cells++ > 0)
+                boundaries[cell - 1] = guess->base + at;
         }
-        order_table_free(&other);
     }
-    return error->status;
+    guess->cells = cells;
+    guess->exact = true;
+    guess->last = last;
+    table->count = cells > 0 ? cells - 1 : 0;
+    if (boundaries == NULL) {
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for %u intervals", guess->cells);
+    } else if (last < order_most(type)) { /* NaN's cell */
+        guess->cells++;
+        boundaries[table->count++] = last + 1;
+    }
+    return boundaries;
 }
 
 void order_table_free(struct order_table *table)
 {
     free((void *)(uintptr_t)table->keys);
     free((void *)(uintptr_t)table->cells);
+    free((void *)(uintptr_t)table->guess.splits);
 }

@@ -15,8 +15,8 @@ enum {
     SAMPLE_MOST_HOST = 1 << 16,
     SAMPLE_MOST_HOST_SEVERAL = 1 << 18, /* in memory */
     MANY_HOST = 12,        /* more have brackets that mostly miss, as their sample is small; more than ORDER_BRACKETS_MOST nowhere have any */
-    KEYS_EACH = 128,       /* of the sample between which many quantiles are counted, at least so many for each, so that less than a 64th of the elements are kept, */
-    KEYS_LEAST = 1 << 13, KEYS_MOST = 1 << 20,
+    CELLS_EACH = 128,      /* in which many quantiles are counted, for each, so that few permille of the elements are kept; */
+    CELLS_LEAST = 1 << 13, CELLS_MOST = 1 << 20, /* in all; a quarter as many elements are the sample */
     NARROWED = 3           /* passes over a sample, at most */
 };
 
@@ -209,36 +209,28 @@ static bool are_many(const allfold_quantiles *call, const struct allfold_context
     return call->count > (ctx->device->backend->own_memory ? (size_t)ORDER_BRACKETS_MOST : MANY_HOST);
 }
 
-/* Keys between which elements are counted, in ascending order: each there is of short types; else those of a sample, and behind one that it has several times the
-   next, so that what equals it is counted apart. Then the first of NaN. The caller frees them; NULL: the error is set. */
-static uint64_t *boundary_keys(struct quantiles *w, uint32_t *count)
+/* The table by which elements are counted: each key there is of short types, else cells with about as many elements each, as a sample says. Its boundaries, which the
+   caller frees; NULL: the error is set. */
+static uint64_t *make_grid(struct quantiles *w, struct order_table *table)
 {
     struct order *const o = &w->o;
-    const uint64_t last = order_last(o->input->type), most = order_most(o->input->type);
+    const allfold_type type = o->input->type;
+    const uint64_t last = order_last(type);
+    uint64_t cells = CELLS_LEAST, found = last + 1;
+    while (cells < CELLS_EACH * w->call->count && cells < CELLS_MOST)
+        cells *= 2;
     const bool all = order_key_bytes(o) <= 2;
-    uint64_t wanted = KEYS_LEAST, found = most;
-    while (wanted < KEYS_EACH * w->call->count && wanted < KEYS_MOST)
-        wanted *= 2;
-    uint64_t *const sample = all ? NULL : order_sample_sorted(o, wanted, &found);
-    const uint64_t step = all ? 1 : u64_max(found / wanted, 1); /* a source may give more */
-    uint64_t *const keys = order_failed(o) ? NULL : malloc((found / step + 3) * sizeof *keys);
-    *count = 0;
-    if (keys == NULL) {
-        if (!order_failed(o))
-            error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " ranges of keys", found);
-        free(sample);
-        return NULL;
-    }
-    for (uint64_t i = 0; i < found; i += step) {
-        const uint64_t key = all ? i + 1 : sample[i];
-        const uint64_t next = *count > 0 && keys[*count - 1] >= key ? key + 1 : key; /* a key, or once more, or the third time */
-        if (next <= last && next > 0 && (*count == 0 || keys[*count - 1] < next))
-            keys[(*count)++] = next;
-    }
-    if (last < most && (*count == 0 || keys[*count - 1] < last + 1))
-        keys[(*count)++] = last + 1;
-    free(sample);
-    return keys;
+    uint64_t *const keys = all ? malloc(found * sizeof *keys) : order_sample_sorted(o, cells / 4, &found), *boundaries = NULL;
+    for (uint64_t i = 0; all && keys != NULL && i < found; i++)
+        keys[i] = i;
+    while (!all && keys != NULL && found > 0 && keys[found - 1] > last)
+        found--;
+    if (keys != NULL)
+        boundaries = order_table_grid(table, type, keys, found, o->error);
+    else if (!order_failed(o))
+        error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " keys", found);
+    free(keys);
+    return boundaries;
 }
 
 /* Where the targets are, as a pass has counted between boundaries. */
@@ -268,14 +260,11 @@ static void count_pass(struct quantiles *w)
     struct order *const o = &w->o;
     struct order_table table = {.count = 0};
     struct order_work work = {.kind = ORDER_TABLE, .table = &table};
-    uint32_t count;
-    uint64_t *const boundaries = boundary_keys(w, &count);
-    if (boundaries != NULL)
-        order_table_choose(&table, o->input->type, boundaries, count, o->error);
-    order_pass(o, &work, (uint64_t)count + 1);
-    order_table_free(&table);
+    uint64_t *const boundaries = make_grid(w, &table);
+    order_pass(o, &work, (uint64_t)table.count + 1);
     if (o->error->status == ALLFOLD_OK)
-        take_intervals(w, boundaries, count);
+        take_intervals(w, boundaries, table.count);
+    order_table_free(&table);
     free(boundaries);
 }
 
@@ -311,9 +300,9 @@ static uint32_t open_ranges(struct quantiles *w, uint64_t *keys)
 static bool keep_pass(struct quantiles *w, const uint64_t *keys, uint32_t count)
 {
     struct order *const o = &w->o;
-    struct order_table table;
+    struct order_table table = {.count = 0};
     struct order_work work = {.kind = ORDER_KEEP, .table = &table, .limit = UINT64_MAX};
-    order_table_choose(&table, o->input->type, keys, count, o->error);
+    order_table_make(&table, o->input->type, keys, count, o->error);
     order_pass(o, &work, 0);
     order_table_free(&table);
     if (o->error->status == ALLFOLD_OK && !o->set.overflowed)

@@ -101,10 +101,10 @@ bool order_at_least(const struct order_space *space, double x, bool beyond, uint
 
 uint32_t order_cell(const struct order_space *space, uint64_t key, const struct order_guess *guess)
 {
-    if (!guess->by_value)
-        return order_cell_key(key, guess);
-    return ORDER_IS_SHORT(allfold_type_bytes(space->type), space->kind) ? order_cell_f32((float)real_in(space, key), guess)
-                                                                        : order_cell_f64(real_in(space, key), guess);
+    if (!guess->even)
+        return order_cell_64(key, guess, guess->splits);
+    return ORDER_IS_SHORT(allfold_type_bytes(space->type), space->kind) ? order_even_f32((float)real_in(space, key), guess)
+                                                                        : order_even_f64(real_in(space, key), guess);
 }
 
 /* `error` is how far the place of an element near the edges may be off, in bins: by the two constants, as they are in f32, by the sum's rounding, which is below 1,

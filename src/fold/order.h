@@ -92,18 +92,35 @@ enum { ORDER_FROM, ORDER_LOW, ORDER_LAST, ORDER_BETWEEN, ORDER_COUNTS };
 /* ---- a table: many intervals, of which the elements are counted */
 
 /* The cell of an element, which never falls as the elements rise. It is the same to the bit on host and device, so the host knows between which
-   boundaries the elements of a cell lie. By value, (x - low) * scale; else by key, (key - base) >> shift; either way within [0, cells). */
+   boundaries the elements of a cell lie. By key: all keys from base to top are in `coarse` stretches of 2^shift, each of which is split into equal cells, as many as its
+   boundaries need; smaller keys are in the first cell, larger ones in that of top, and those above `last` in the last one. */
+struct order_split {
+    uint32_t first, shift; /* cells of 2^shift keys, numbered from first on */
+};
 struct order_guess {
-    bool by_value;
-    bool even; /* and boundary i < cells is low + i / scale, but for f64 roundings; others are above these */
-    uint32_t shift, cells;
-    uint64_t base;
+    bool even;  /* by value, (x - low) * scale, within [0, cells); boundary i < cells is low + i / scale, but for f64 roundings; others are above these */
+    bool exact; /* by key, and each cell is an interval: there are no keys to compare with */
+    uint32_t cells, coarse, shift;
+    uint64_t base, top, last;
+    const struct order_split *splits; /* in memory that the device reads */
     double low, scale;
     float low_f32, scale_f32; /* the same, for types of which f32 holds every element */
 };
 
+#define DEFINE(bytes, bits, type, signed_type)                                                                         \
+    HOST_DEVICE uint32_t order_cell_##bits(type key, const struct order_guess *guess, const struct order_split *splits) \
+    {                                                                                                                  \
+        const type base = (type)guess->base, top = (type)guess->top;                                                   \
+        const type at = (type)((key < base ? base : key > top ? top : key) - base);                                    \
+        const struct order_split split = splits[at >> guess->shift];                                                   \
+        const type within = (type)(at & (((type)1 << guess->shift) - 1));                                              \
+        return key > (type)guess->last ? guess->cells - 1 : split.first + (uint32_t)(within >> split.shift);           \
+    }
+ORDER_WIDTHS(DEFINE)
+#undef DEFINE
+
 /* Cells are rounded to nearest: a sum with 2^23, or 2^52, ends in the integer. NaN is in the last cell. */
-HOST_DEVICE uint32_t order_cell_f32(float x, const struct order_guess *guess)
+HOST_DEVICE uint32_t order_even_f32(float x, const struct order_guess *guess)
 {
     const float last = (float)(guess->cells - 1);
     float cell = (x - guess->low_f32) * guess->scale_f32;
@@ -115,7 +132,7 @@ HOST_DEVICE uint32_t order_cell_f32(float x, const struct order_guess *guess)
 #endif
     return f32_bits(cell + 0x1p23f) & 0x7fffffu;
 }
-HOST_DEVICE uint32_t order_cell_f64(double x, const struct order_guess *guess)
+HOST_DEVICE uint32_t order_even_f64(double x, const struct order_guess *guess)
 {
     const double last = (double)(guess->cells - 1);
     double cell = (x - guess->low) * guess->scale;
@@ -127,20 +144,15 @@ HOST_DEVICE uint32_t order_cell_f64(double x, const struct order_guess *guess)
 #endif
     return (uint32_t)f64_bits(cell + 0x1p52);
 }
-HOST_DEVICE uint32_t order_cell_key(uint64_t key, const struct order_guess *guess)
-{
-    const uint64_t cell = key < guess->base ? 0 : (key - guess->base) >> guess->shift;
-    return cell < guess->cells ? (uint32_t)cell : guess->cells - 1;
-}
-/* Whether a type's values go through order_cell_f32. */
+/* Whether a type's values go through order_even_f32. */
 #define ORDER_IS_SHORT(bytes, kind) ((bytes) <= 2 || ((bytes) == 4 && (kind) == 'f'))
 
 /* Boundaries are sorted keys, in memory that the device reads; interval i has the elements from boundary i - 1 on and below boundary i. The
    boundaries in cell c are those from cells[c] on and before cells[c + 1]. */
 struct order_table {
     uint32_t count;
-    const void *keys; /* of the elements' size; one more than count can be read */
-    const uint32_t *cells;
+    const void *keys;      /* of the elements' size; one more than count can be read. Of an exact guess NULL, */
+    const uint32_t *cells; /* and so are these */
     struct order_guess guess;
 };
 

@@ -361,9 +361,9 @@ int main()
         const bool few = brackets_are_right(s, 1, false, 100) && brackets_are_right(s, 6, true, 100);
         const bool by_value = type_kind(type) != 'f'
                               || (brackets_are_right(close, 1, true, 50) && brackets_are_right(close, 7, false, 50) && brackets_are_right(close, 7, true, 5)
-                                  && brackets_are_right(close, 8, true, 50) && brackets_are_right(close, 40, false, 50));
+                                  && brackets_are_right(close, 8, true, 50) && brackets_are_right(close, 24, false, 50));
         const bool brackets = few && by_value && brackets_are_right(s, 1, false, 3) && brackets_are_right(s, 1, true, 3) && brackets_are_right(s, 6, false, 3)
-                              && brackets_are_right(s, 40, true, 3);
+                              && brackets_are_right(s, 24, true, 3);
         const auto search = [&](uint32_t count) { return type == ALLFOLD_BOOL /* of which bytes are kept */ || search_is_right(s, count); };
         const bool searches = search(1) && search(14) && search(32) && (type == ALLFOLD_BOOL || search_is_right(apart_of(type), 2));
         const bool digits = digits_are_right(s, 1) && digits_are_right(s, 9) && searches;

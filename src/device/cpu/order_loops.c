@@ -21,8 +21,8 @@ typedef void cells_function(uint32_t *cells, const void *x, uint32_t n, const st
     {                                                                                                                \
         const struct order_guess guess = *given;                                                                     \
         for (uint32_t i = 0; i < n; i++)                                                                             \
-            cells[i] = ORDER_IS_SHORT(bytes, kind) ? order_cell_f32((float)load_##name(((const element_##name *)x)[i]), &guess)   \
-                                                   : order_cell_f64((double)load_##name(((const element_##name *)x)[i]), &guess); \
+            cells[i] = ORDER_IS_SHORT(bytes, kind) ? order_even_f32((float)load_##name(((const element_##name *)x)[i]), &guess)   \
+                                                   : order_even_f64((double)load_##name(((const element_##name *)x)[i]), &guess); \
     }
 ALLFOLD_TYPES(DEFINE)
 #undef DEFINE

@@ -106,11 +106,12 @@ static void WIDE(list_cells)(const struct order_table *table, struct WIDE(cell) 
 /* The cells of x[0 .. n), which have these keys. */
 static inline void WIDE(cells)(uint32_t *cells, const U *x, const U *keys, uint32_t n, const struct order_guess *guess, cells_function *by_value)
 {
-    if (guess->by_value)
+    const struct order_guess own = *guess;
+    if (own.even)
         by_value(cells, x, n, guess);
     else
         for (uint32_t i = 0; i < n; i++)
-            cells[i] = order_cell_key(keys[i], guess);
+            cells[i] = WIDE(order_cell)(keys[i], &own, own.splits);
 }
 
 /* Neighbours are often of one interval: each has counters of its own, so that none waits for the other. */
@@ -123,11 +124,17 @@ static void WIDE(table)(const struct order_work *work, cells_function *cells_of,
     U keys[TILE];
     const uint32_t tile = table.guess.even ? EVEN_TILE : TILE;
     uint32_t skip = table.guess.even ? 0 : UINT32_MAX, failures = 0; /* coming tiles without a trial */
-    WIDE(list_cells)(&table, counters->cells);
+    if (!table.guess.exact)
+        WIDE(list_cells)(&table, counters->cells);
     for (uint64_t start = 0; start < work->n; start += tile) {
         const uint32_t n = (uint32_t)u64_min(work->n - start, tile), whole = n / COPIES * COPIES;
         uint32_t several = 0;
-        if (skip == 0 && even_of[work->type](cells, (const U *)work->x + start, n, &table.guess)) {
+        const bool is_even = skip == 0 && even_of[work->type](cells, (const U *)work->x + start, n, &table.guess);
+        if (table.guess.exact) {
+            WIDE(keys)(keys, (const U *)work->x + start, n, map);
+            WIDE(cells)(cells, (const U *)work->x + start, keys, n, &table.guess, cells_of);
+        }
+        if (is_even || table.guess.exact) {
             for (uint32_t i = 0; i < whole; i += COPIES)
                 for (uint32_t copy = 0; copy < COPIES; copy++)
                     of[copy][cells[i + copy]]++;
