@@ -304,21 +304,22 @@ int main(int argc, char **argv)
     static const allfold_type long_types[] = {ALLFOLD_F32, ALLFOLD_INT8, ALLFOLD_UINT64, ALLFOLD_BF16, ALLFOLD_F16, ALLFOLD_F64};
     MPI_Init(&argc, &argv);
     allfold_context *const ctx = open_or_skip(argc > 1 ? argv[1] : "cpu", (allfold_options){.staging_bytes = 64 << 10, .threads = 2});
+    const bool few = world_size() == 4 || world_size() > 5; /* cases: 1, 2, 3 and 5 ranks have all */
     int number = 0;
     for (allfold_type type = ALLFOLD_F16; ctx != NULL && type < ALLFOLD_TYPE_COUNT; type++)
         for (enum order order = RANDOM; order < (is_real(type) ? ORDERS : WITH_NAN); order++, number++)
             check_case(ctx, type, (const uint64_t[]){2001, 1, 300, 40}[number % 4], order, (enum memory)(number % MEMORY_COUNT),
                        (enum split)(number / 3 % SPLIT_COUNT));
-    for (uint64_t i = 0; ctx != NULL && i < sizeof long_types / sizeof *long_types; i++) /* of which a sample is taken */
-        for (enum order order = RANDOM; order < (is_real(long_types[i]) ? ORDERS : WITH_NAN); order += i == 0 ? 1 : 3)
+    for (uint64_t i = 0; ctx != NULL && i < (few ? 1 : sizeof long_types / sizeof *long_types); i++) /* of which a sample is taken */
+        for (enum order order = RANDOM; order < (is_real(long_types[i]) ? ORDERS : WITH_NAN); order += i == 0 && !few ? 1 : 3)
             check_case(ctx, long_types[i], (1 << 17) + 3001, order, (enum memory)(order % MEMORY_COUNT), (enum split)((order + i) % SPLIT_COUNT));
-    if (ctx != NULL) /* twice as many as a sample may have, all but one */
+    if (ctx != NULL && !few) /* twice as many as a sample may have, all but one */
         check_case(ctx, ALLFOLD_UINT64, (1 << 21) - 1, RANDOM, MEMORY_DEVICE, SPLIT_LAST);
     if (ctx != NULL && tap_wanted("a source is read once"))
         check_reads(ctx);
     if (ctx != NULL && tap_wanted("the CPU backend refuses a stream"))
         check_one(ctx);
-    if (ctx != NULL && tap_wanted("a median before and after a table of 2^20 edges"))
+    if (ctx != NULL && !few && tap_wanted("a median before and after a table of 2^20 edges"))
         check_edges(ctx);
     allfold_close(ctx);
     const int failures = tap_done();

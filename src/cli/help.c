@@ -6,15 +6,22 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char inputs[] =
-    "INPUT is one of\n"
-    "  FILE.npy                  NumPy's format, versions 1 to 3; of several dimensions all elements count, or --axis\n"
-    "  FILE:NAME                 an array in an .npz, safetensors, NetCDF or HDF5 file: allfold info FILE lists them\n"
-    "  'FILE:PATTERN'            folds: each of a file's arrays of such a name, as in 'model.safetensors:*'; or --total\n"
-    "  'part-*.npy'              the arrays of several files, joined in the order of their names\n"
-    "  INPUT INPUT...            the same, in the order given\n"
-    "  FILE                      raw elements, little-endian: needs --dtype\n"
-    "  gen:DISTRIBUTION?n=COUNT  elements generated on demand, without a file\n";
+/* As far as a command with these options takes them. */
+static void print_inputs(unsigned options)
+{
+    const bool has_patterns = (options & (OPTIONS_MANY | OPTIONS_COMPARE)) != 0;
+    printf("INPUT is one of\n"
+           "  FILE.npy                  NumPy's format, versions 1 to 3; of several dimensions all elements count%s\n"
+           "  FILE:NAME                 an array in an .npz, safetensors, NetCDF or HDF5 file: allfold info FILE lists them\n"
+           "%s%s%s"
+           "  'part-*.npy'              the arrays of several files, joined in the order of their names\n"
+           "  INPUT INPUT...            the same, in the order given\n"
+           "  FILE                      raw elements, little-endian: needs --dtype\n"
+           "  gen:DISTRIBUTION?n=COUNT  elements generated on demand, without a file\n",
+           (options & OPTIONS_AXIS) != 0 ? ", or --axis" : "",
+           has_patterns ? "  'FILE:PATTERN'            each of a file's arrays of such a name, as in 'model.safetensors:*'" : "",
+           (options & OPTIONS_MANY) != 0 ? "; or --total" : "", has_patterns ? "\n" : "");
+}
 
 static const char exits[] = "Exit status: 0 done, 1 failed, 2 wrong usage, 3 compare: differences outside, 75 stopped by a signal.\n";
 
@@ -33,8 +40,9 @@ void help_program(const struct command_table *table)
           "\nCommands:\n", stdout);
     for (size_t i = 0; i < table->count; i++)
         printf("  %-12s  %s\n", table->commands[i].name, table->commands[i].text);
-    printf("\n%s\n", inputs);
-    fputs("Options of every command:\n", stdout);
+    putchar('\n');
+    print_inputs(~0u);
+    fputs("\nOptions of every command:\n", stdout);
     options_print(stdout, table, NULL);
     puts("allfold help COMMAND, or allfold COMMAND --help, tells the others; allfold --version, or -V, the version.\n");
     fputs(exits, stdout);
@@ -58,8 +66,10 @@ void help_command(const struct command_table *table, const struct command *comma
     options_print(stdout, table, command);
     putchar('\n');
     options_print_words(stdout);
-    if (strcmp(operand, "INPUT...") == 0 || strcmp(operand, "A B") == 0)
-        printf("\n%s%s", operand[0] == 'A' ? "A and B are INPUTs. " : "", inputs);
+    if (strcmp(operand, "INPUT...") == 0 || strcmp(operand, "A B") == 0) {
+        printf("\n%s", operand[0] == 'A' ? "A and B are INPUTs. " : "");
+        print_inputs(command->options);
+    }
     if (command->explain != NULL) {
         putchar('\n');
         command->explain(stdout);

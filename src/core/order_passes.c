@@ -171,6 +171,11 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
         work->capacity = o->set.capacity;
     }
     o->seen = 0;
+    if (!o->x.owned && o->reads++ > 0) {
+        progress_expect(o->ctx->comm.progress, o->input->range.count * order_key_bytes(o));
+        if (!in_place)
+            core_log(o->ctx, "the elements are read once more: number %d", o->reads);
+    }
     if (!order_failed(o) && in_place) {
         const struct order_elements elements = {o->input->type, o->x.memory, o->x.elements, o->first};
         order_run_elements(o, work, &elements, bytes, on_device);

@@ -26,7 +26,7 @@ struct order {
     struct source loaded;     /* of x that is owned */
     double range[2];          /* of bins, kept with the progress, */
     bool has_range;           /* once they are known */
-    int reads;                /* of a part that is not there */
+    int reads;                /* passes over a part that is the caller's, or a file's */
     bool is_begun;            /* the pass whose progress is kept has begun */
     uint64_t first;           /* the index of its first element; of a source its position */
     uint64_t positions;       /* of the whole array: its elements, unless some are left out */

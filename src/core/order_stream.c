@@ -284,10 +284,6 @@ void order_run_pieces(struct order *o, const struct order_work *given, size_t co
         order_upload(o, &own, counts, &table); /* of which only the table is used */
         ctx->device->backend->wait(in_place_queue(ctx), o->error);
     }
-    if (o->reads++ > 0) {
-        core_log(ctx, "the elements are read once more: number %d", o->reads);
-        progress_expect(ctx->comm.progress, o->input->range.count * order_key_bytes(o));
-    }
     pthread_mutex_init(&s.lock, NULL);
     if (!order_failed(o))
         run_shards(&s, &p);
