@@ -168,19 +168,6 @@ static void set_boundaries(struct histogram *h)
 
 /* ---- the table */
 
-/* Takes `count` counters, from number 1 on behind ORDER_FIRST_COUNT. */
-static void take_counts(const struct order *o, uint64_t count, int64_t *to)
-{
-    const uint32_t *const from = o->short_counts;
-    if (from == NULL) {
-        memcpy(to, &o->counts[ORDER_FIRST_COUNT + 1], count * sizeof *to);
-        return;
-    }
-#pragma omp simd
-    for (uint64_t i = 0; i < count; i++)
-        to[i] = from[ORDER_FIRST_COUNT + 1 + i];
-}
-
 static void count_bins(struct histogram *h, allfold_outside *outside)
 {
     struct order *const o = &h->o;
@@ -204,7 +191,7 @@ static void count_bins(struct histogram *h, allfold_outside *outside)
     if (o->error->status != ALLFOLD_OK)
         return;
     fill(o);
-    take_counts(o, bins, h->counts);
+    order_counts(o, 1, bins, h->counts);
     *outside = (allfold_outside){.count = o->seen, .below = order_count(o, 0), .above = order_count(o, bins + 1), .nan = order_count(o, bins + 2)};
 }
 

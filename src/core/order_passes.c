@@ -71,6 +71,7 @@ static void prepare_counts(struct order *o, uint64_t count, bool on_device, bool
 {
     const bool is_answered = order_is_answered(count * sizeof *o->counts, on_device);
     o->short_counts = NULL;
+    o->short_parts = 1;
     order_find_slots(o, count, keeps);
     if (order_failed(o) || (is_answered && o->slots == NULL))
         return;
@@ -96,19 +97,8 @@ static uint32_t *shorten(uint64_t *counts, uint64_t count)
     return (uint32_t *)counts;
 }
 
-static void add_long(uint64_t *sums, const uint64_t *of, const uint64_t *more, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        sums[i] = of[i] + more[i];
-}
-static void add_short(uint32_t *sums, const uint32_t *of, const uint32_t *more, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        sums[i] = of[i] + more[i];
-}
-
-/* Sets the rank's own counters to the sums of what is in the slots, where this rank's is if the device has answered. */
-static allfold_status add_slots(struct order *o, const void *counts, size_t n, size_t bytes)
+/* Takes what is in the slots, where this rank's counters are if the device has answered. Short ones are added up later. */
+static allfold_status take_slots(struct order *o, const void *counts, size_t n, size_t bytes)
 {
     struct comm *const comm = &o->ctx->comm;
     if (!order_failed(o) && counts != order_slot(o, comm->rank))
@@ -117,15 +107,36 @@ static allfold_status add_slots(struct order *o, const void *counts, size_t n, s
         return o->error->status;
     o->ctx->window.turns++;
     o->counts = o->own_counts;
-    o->short_counts = o->takes_short ? (uint32_t *)o->own_counts : NULL;
-    for (int rank = 1; rank < comm->size; rank++) {
-        const void *const before = rank == 1 ? order_slot(o, 0) : (void *)o->own_counts, *const more = order_slot(o, rank);
-        if (o->takes_short)
-            add_short(o->short_counts, before, more, n);
-        else
-            add_long(o->counts, before, more, n);
+    o->short_counts = o->takes_short ? (uint32_t *)(void *)order_slot(o, 0) : NULL;
+    o->short_parts = comm->size;
+    o->short_stride = o->slot_bytes / sizeof *o->short_counts;
+    for (int rank = 1; rank < comm->size && !o->takes_short; rank++) {
+        const uint64_t *const before = rank == 1 ? (void *)order_slot(o, 0) : o->own_counts, *const more = (void *)order_slot(o, rank);
+        for (size_t i = 0; i < n; i++)
+            o->counts[i] = before[i] + more[i];
     }
     return ALLFOLD_OK;
+}
+
+void order_counts(const struct order *o, uint64_t first, uint64_t n, int64_t *sums)
+{
+    enum { PAGE = 1024 };
+    if (o->short_counts == NULL) {
+        memcpy(sums, &o->counts[ORDER_FIRST_COUNT + first], n * sizeof *sums);
+        return;
+    }
+    for (uint64_t start = 0; start < n; start += PAGE) {
+        const uint64_t end = u64_min(start + PAGE, n);
+        for (int part = 0; part < o->short_parts; part++) {
+            const uint32_t *const from = o->short_counts + (size_t)part * o->short_stride + ORDER_FIRST_COUNT + first;
+            if (part == 0)
+                for (uint64_t i = start; i < end; i++)
+                    sums[i] = from[i];
+            else
+                for (uint64_t i = start; i < end; i++)
+                    sums[i] += from[i];
+        }
+    }
 }
 
 /* Adds up what the ranks have counted: in 32 bits, if the caller takes that, whatever this rank has. */
@@ -144,10 +155,10 @@ static void exchange(struct order *o, uint64_t count)
     }
     void *const own = o->takes_short ? (void *)o->short_counts : o->counts;
     const size_t n = count + ORDER_MORE_COUNTS, bytes = o->takes_short ? sizeof *o->short_counts : sizeof *o->counts;
-    if ((o->slots != NULL ? add_slots(o, own, n, bytes) : comm_sum(&o->ctx->comm, own, n, bytes, o->error)) != ALLFOLD_OK)
+    if ((o->slots != NULL ? take_slots(o, own, n, bytes) : comm_sum(&o->ctx->comm, own, n, bytes, o->error)) != ALLFOLD_OK)
         return;
     for (uint64_t i = 0; i < ORDER_MORE_COUNTS; i++)
-        more[i] = o->takes_short ? o->short_counts[count + i] : o->counts[count + i];
+        more[i] = order_count(o, count - ORDER_FIRST_COUNT + i);
     o->seen = more[0];
     o->set.overflowed = more[1] > 0;
     o->kept = more[2];

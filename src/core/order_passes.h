@@ -37,7 +37,9 @@ struct order {
     void (*meanwhile)(struct order *o);
     uint64_t *counts;         /* of the last pass, of all ranks: see order_work. Behind them is room for ORDER_MORE_COUNTS */
     bool takes_short;         /* the caller takes counters of 32 bits, which hold all elements: the same on all ranks */
-    uint32_t *short_counts;   /* of the last pass, if it does; then they are not in `counts` */
+    uint32_t *short_counts;   /* of the last pass, if it does; then they are not in `counts`: */
+    int short_parts;          /* the sums of so many counters each, */
+    size_t short_stride;      /* so many further on in memory */
     uint64_t seen, kept;      /* elements in it, without those left out; in the sets of all ranks, */
     uint64_t kept_there;      /* and in those in device memory */
     uint64_t *own_counts;     /* memory for them, unless the device of the only rank has answered, */
@@ -53,8 +55,15 @@ enum {
 /* Counter number i behind ORDER_FIRST_COUNT. */
 static inline uint64_t order_count(const struct order *o, uint64_t i)
 {
-    return o->short_counts != NULL ? o->short_counts[ORDER_FIRST_COUNT + i] : o->counts[ORDER_FIRST_COUNT + i];
+    if (o->short_counts == NULL)
+        return o->counts[ORDER_FIRST_COUNT + i];
+    uint64_t sum = 0;
+    for (int part = 0; part < o->short_parts; part++)
+        sum += o->short_counts[(size_t)part * o->short_stride + ORDER_FIRST_COUNT + i];
+    return sum;
 }
+/* The sums of counters [first, first + n). Each part is read page by page: memory that no cache has is slow to read from several places at once. */
+void order_counts(const struct order *o, uint64_t first, uint64_t n, int64_t *sums);
 
 static inline bool order_failed(const struct order *o) { return o->error->status != ALLFOLD_OK; }
 
