@@ -41,8 +41,7 @@ template <class Key> struct ends_shape {
 };
 
 /* Keys that are no number's are above `last`. */
-template <class Key>
-__global__ void __launch_bounds__(ORDER_SHAPE.threads)
+template <class Key> __global__ void __launch_bounds__(ORDER_SHAPE.threads)
     ends_kernel(const __grid_constant__ short_pass<Key> pass, const __grid_constant__ cut_array<Key> cut)
 {
     typedef ends_shape<Key> shape;

@@ -246,7 +246,7 @@ typedef struct {
     void *stream;        /* as in allfold_call */
     uint64_t count;      /* of bins, at most 2^20 */
     const double *edges; /* count + 1 of them, none below the one before; NULL: bins of even width */
-    int has_range;       /* of even bins, not 0: they are from low to high. 0: from the least number to the largest, which costs two passes more */
+    int has_range;       /* of even bins, not 0: they are from low to high. 0: from the least number to the largest, which costs a pass more */
     double low, high;
 } allfold_bins;
 #define ALLFOLD_BINS_INIT {sizeof(allfold_bins), NULL, 0, NULL, 0, 0.0, 0.0}

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGITS_ALL = 1 << 16, DIGITS_MOST = 1 << 11, DIGITS_EACH = 4 /* at least, of each range */ };
+enum { DIGITS_ALL = 1 << 20, DIGITS_OF_SET = 1 << 16, DIGITS_MOST = 1 << 11 /* of a range, */, DIGITS_EACH = 4 /* at least */ };
 enum { SEARCHED_MOST = 1 << 12 }; /* targets in a set, for which several searches take less time than tables of as many ranges */
 
 bool order_is_open(const struct order_target *targets, uint64_t count)
@@ -89,7 +89,7 @@ void order_narrow(struct order *o, bool of_set, struct order_target *targets, ui
         error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " ranges of keys", count);
     } else {
         open = list_cuts(targets, count, cuts);
-        found = cut_digits(cuts, open, of_set && open <= ORDER_SEARCH_MOST ? ORDER_DIGITS_MOST : DIGITS_ALL, order_most(type));
+        found = cut_digits(cuts, open, !of_set ? DIGITS_ALL : open <= ORDER_SEARCH_MOST ? ORDER_DIGITS_MOST : DIGITS_OF_SET, order_most(type));
         if ((of_set ? o->set.on_device : o->ctx->device->backend->own_memory) && open <= ORDER_CUTS_MOST && found <= ORDER_DIGITS_MOST + open)
             work = (struct order_work){.kind = ORDER_DIGITS, .cuts = cuts, .cut_count = open, .digits = found + 1};
         else
