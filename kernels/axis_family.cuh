@@ -1,7 +1,7 @@
 /* Body of axis_VALUE.cu: every fold along an axis of elements whose value type is FAMILY. */
 #include "kernels/axis_finish.cuh"
 
-#include "kernels/axis.cuh"
+#include "kernels/axis_kernels.cuh"
 #include "kernels/axis_family.h"
 
 /* The least power of two that is at least x, and at most `most`, a power of two. */

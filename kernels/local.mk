@@ -48,6 +48,7 @@ endif
 
 noinst_HEADERS += \
 	kernels/axis.cuh \
+	kernels/axis_kernels.cuh \
 	kernels/axis_element.cuh \
 	kernels/axis_family.cuh \
 	kernels/axis_family.h \

@@ -6,7 +6,7 @@
    How an array is cut follows from its length alone (many_cut), so its bits depend neither on the other arrays nor on the device. */
 #include "kernels/axis_finish.cuh"
 
-#include "kernels/axis.cuh"
+#include "kernels/axis_kernels.cuh"
 #include "kernels/many_family.h"
 
 /* Threads add at most two digits of 32 bits of an element to a word: those of arrays of up to 2^28 elements add up in 64 bits without carries. */

@@ -12,7 +12,7 @@
 
 struct opening {
     uint64_t call, count;
-    int32_t type, has_range;
+    int32_t type, has_range, on_host;
     double range[2];
 };
 
@@ -21,12 +21,13 @@ static void take_ranks(struct order *o, uint64_t call)
 {
     const struct comm *const comm = &o->ctx->comm;
     const struct opening own = {.call = call ^ o->input->key, .count = o->input->range.count, .type = (int32_t)o->input->type,
-                                .has_range = o->has_range, .range = {o->range[0], o->range[1]}};
+                                .has_range = o->has_range, .on_host = !o->ctx->device->backend->own_memory, .range = {o->range[0], o->range[1]}};
     struct opening *const all = comm_gather_all(&o->ctx->comm, &own, sizeof own, o->error);
     uint64_t before = 0;
     for (int rank = 0; all != NULL && rank < comm->size; rank++) {
         before += rank < comm->rank ? all[rank].count : 0;
         o->positions += all[rank].count;
+        o->on_host |= all[rank].on_host != 0;
         if (all[rank].has_range) { /* the same on all that have one */
             memcpy(o->range, all[rank].range, sizeof o->range);
             o->has_range = true;
@@ -174,15 +175,15 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
     if (o->error->shared)
         return;
     prepare_counts(o, count + ORDER_MORE_COUNTS, in_place && on_device, keeps);
+    o->set.count = 0;
+    o->set.overflowed = false;
     if (keeps) {
-        o->set.count = 0;
-        o->set.overflowed = false;
         work->keys = o->set.keys;
         work->indices = o->set.indices;
         work->capacity = o->set.capacity;
     }
     o->seen = 0;
-    if (!o->x.owned && o->reads++ > 0) {
+    if (!o->x.owned && o->input->range.count > 0 && o->reads++ > 0) {
         progress_expect(o->ctx->comm.progress, o->input->range.count * order_key_bytes(o));
         if (!in_place)
             core_log(o->ctx, "the elements are read once more: number %d", o->reads);

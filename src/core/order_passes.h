@@ -30,6 +30,7 @@ struct order {
     bool is_begun;            /* the pass whose progress is kept has begun */
     uint64_t first;           /* the index of its first element; of a source its position */
     uint64_t positions;       /* of the whole array: its elements, unless some are left out */
+    bool on_host;             /* some rank works in host memory: the same on all ranks */
     struct order_set set;
     /* Called when the set, of elements that stream, is full: makes room. NULL: then it overflows. */
     void (*trim)(struct order *o);
@@ -112,7 +113,7 @@ allfold_status order_guess_by_key(struct order_guess *guess, allfold_type type, 
 /* A table of boundaries in host memory, keys that ascend. If table->guess is not one of even bins, it is made by key. Local, as the others are. order_table_free
    ignores a table that is all 0. */
 allfold_status order_table_make(struct order_table *table, allfold_type type, const uint64_t *boundaries, uint32_t count, struct error *error);
-/* An exact table, whose cells have about half of one of these keys, which ascend and are numbers'; and one for all NaNs, the last. Its boundaries, which the caller frees; NULL: the error
+/* An exact table, whose cells have about half of one of these keys, which ascend; and one for all NaNs, the last. Its boundaries, which the caller frees; NULL: the error
    is set. */
 uint64_t *order_table_grid(struct order_table *table, allfold_type type, const uint64_t *keys, uint64_t count, struct error *error);
 void order_table_free(struct order_table *table);

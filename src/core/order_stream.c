@@ -246,7 +246,7 @@ static void run_shards(struct stream *s, struct pieces *p)
     struct team team = pieces_team(p, (struct range){0, p->units}, 0, &work, s);
     const uint64_t end = team.end, each = progress == NULL ? end : (uint64_t)o->ctx->device->workers * (progress->every > 0 ? 64 : 1);
     uint64_t done = progress != NULL ? restore(s, end) : 0;
-    o->is_begun = s->work->kind != ORDER_ENDS;
+    o->is_begun |= s->work->kind != ORDER_ENDS;
     if (progress != NULL)
         progress_tell(o->ctx, "shards", done, end, u64_min(team_pieces(&team, done) * p->length, o->input->range.count) * order_key_bytes(o));
     for (bool stopped = false; done < end && !stopped && !order_failed(o);) {

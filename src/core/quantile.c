@@ -204,10 +204,7 @@ static void chain_pass(struct quantiles *w)
 
 /* ---- many quantiles, and what is left */
 
-static bool are_many(const allfold_quantiles *call, const struct allfold_context *ctx)
-{
-    return call->count > (ctx->device->backend->own_memory ? (size_t)ORDER_BRACKETS_MOST : MANY_HOST);
-}
+static bool are_many(const allfold_quantiles *call, bool on_host) { return call->count > (on_host ? MANY_HOST : (size_t)ORDER_BRACKETS_MOST); }
 
 /* The table by which elements are counted: each key there is of short types, else cells with about as many elements each, as a sample says. Its boundaries, which the
    caller frees; NULL: the error is set. */
@@ -215,15 +212,14 @@ static uint64_t *make_grid(struct quantiles *w, struct order_table *table)
 {
     struct order *const o = &w->o;
     const allfold_type type = o->input->type;
-    const uint64_t last = order_last(type);
-    uint64_t cells = CELLS_LEAST, found = last + 1;
+    const bool all = order_key_bytes(o) <= 2;
+    uint64_t cells = CELLS_LEAST, found = all ? order_most(type) + 1 : 0;
     while (cells < CELLS_EACH * w->call->count && cells < CELLS_MOST)
         cells *= 2;
-    const bool all = order_key_bytes(o) <= 2;
     uint64_t *const keys = all ? malloc(found * sizeof *keys) : order_sample_sorted(o, cells / 4, &found), *boundaries = NULL;
     for (uint64_t i = 0; all && keys != NULL && i < found; i++)
         keys[i] = i;
-    while (!all && keys != NULL && found > 0 && keys[found - 1] > last)
+    while (!all && keys != NULL && found > 0 && keys[found - 1] > order_last(type))
         found--;
     if (keys != NULL)
         boundaries = order_table_grid(table, type, keys, found, o->error);
@@ -334,7 +330,7 @@ static void find_elements(struct quantiles *w)
     struct order_brackets brackets = {.count = 1, .whole = true, .list = {{0, order_last(o->input->type)}}};
     const bool whole = o->positions <= WHOLE_MOST;
     order_room(o, whole ? u64_max(own, 1) : u64_max(u64_max(own / ORDER_KEPT_PART, WHOLE_MOST), SAMPLE_MOST_SEVERAL));
-    if (!whole && are_many(w->call, o->ctx)) {
+    if (!whole && are_many(w->call, o->on_host)) {
         count_pass(w);
     } else if (!whole && order_has_chain(o) && w->call->count <= ORDER_CHAIN_BRACKETS && o->set.capacity <= UINT32_MAX) { /* a search has no more */
         chain_pass(w);
@@ -391,7 +387,7 @@ allfold_status core_quantile(struct allfold_context *ctx, const struct order_inp
     w.inside = calloc(2 * count + 1, sizeof *w.inside);
     if (w.q == NULL || w.places == NULL || w.targets == NULL || w.kept == NULL || w.inside == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %zu quantiles", count);
-    order_open(&w.o, error->status == ALLFOLD_OK ? call_number(call, call->nan) : 0, are_many(call, ctx));
+    order_open(&w.o, error->status == ALLFOLD_OK ? call_number(call, call->nan) : 0, are_many(call, !ctx->device->backend->own_memory));
     if (error->status == ALLFOLD_OK) {
         memcpy(w.q, call->q, count * sizeof *w.q);
         qsort(w.q, count, sizeof *w.q, compare_reals);

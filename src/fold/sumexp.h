@@ -101,12 +101,8 @@ FOLD_FINISH allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, 
 FOLD_FINISH allfold_status FN(logsumexp_quick_finish)(const FN(sumexp_quick) * partial, const struct finish *finish)
 {
     const pair others = exp_others(partial->max, &partial->sum, EXP_TERMS_QUICK);
-#ifdef __CUDA_ARCH__ /* many rows are finished by a lane of a warp each */
-    const double max = partial->max;
+    const double max = partial->max; /* many rows are finished by a thread each */
     return result_f64(finish, is_finite(max) ? max + log1p(others.high * exp_of_max(max, -1.0).high) : max + others.high);
-#else
-    return result_logsumexp(finish, partial->max, others);
-#endif
 }
 #endif
 FOLD_FINISH allfold_status FN(logsumexp_exact_finish)(const FN(sumexp_f64_exact) * partial, const struct finish *finish)

@@ -103,7 +103,7 @@ static bool use_table(const struct order_work *work, void (*table)(const struct 
 {
     const uint32_t intervals = work->table->count + 1, copies = intervals <= COPIED_MOST ? COPIES : 1;
     const size_t each = (intervals + 16) / 16 * 16; /* one is behind the last */
-    struct counters counters = {.of = {calloc(each * copies, sizeof(uint32_t))}, .cells = malloc(2 * sizeof(uint64_t) * work->table->guess.cells)};
+    struct counters counters = {.of = {calloc(each * copies, sizeof(uint32_t))}, .cells = malloc(2 * sizeof(uint64_t) * (work->table->guess.exact ? 1 : work->table->guess.cells))};
     const bool done = counters.of[0] != NULL && counters.cells != NULL;
     for (uint32_t i = 1; done && i < COPIES; i++)
         counters.of[i] = counters.of[0] + i % copies * each;

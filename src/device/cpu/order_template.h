@@ -221,7 +221,7 @@ static void WIDE(ends)(const struct order_work *work)
             largest = number > largest ? number : largest;
         }
     }
-    if (least > last) /* no number is there */
+    if (largest < least) /* no number is there */
         return;
     const uint64_t at = __atomic_fetch_add(&work->counts[ORDER_KEPT], 2, __ATOMIC_RELAXED);
     ((U *)work->keys)[at] = least;
