@@ -121,8 +121,10 @@ static __device__ __forceinline__ uint32_t take_targets(search_state &state, con
     }
     __syncthreads();
     const uint64_t looked = look_at_pieces(vectors, own, edges, pass, rounds);
-    if (i < pass.count)
-        offs[i] = order_sample_off(pass.q[i], found, order_sample_spread(count_now(&pass.chain->spread[i]), looked, PIECE_VECTORS * keys_of_vector<Key>));
+    if (i < pass.count) {
+        const uint64_t spread = count_now(&pass.chain->spread[i]);
+        offs[i] = order_sample_off(pass.q[i], found, order_sample_spread(spread >> 32, (uint32_t)spread, looked, PIECE_VECTORS * keys_of_vector<Key>));
+    }
     __syncthreads();
     if (i < pass.count)
         order_sample_pair(&state.targets[2 * i], pass.q[i], order_sample_part(offs, pass.count) * offs[i], found, (Key)~(Key)0);

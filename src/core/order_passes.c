@@ -249,7 +249,7 @@ void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *wo
 {
     const uint64_t stride = order_stride(o, count);
     struct order_work work = {.kind = ORDER_SAMPLE, .stride = stride, .keys = o->set.keys};
-    uint64_t sizes[2] = {0};
+    uint64_t sizes[3] = {0};
     o->set.count = 0;
     if (!order_failed(o) && o->x.elements > 0) {
         const struct order_elements elements = {o->input->type, o->x.memory, o->x.elements, 0};
@@ -260,9 +260,11 @@ void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *wo
     }
     sizes[0] = o->set.count;
     sizes[1] = o->x.elements > 0 ? o->set.count : o->set.count / 16;
-    if (comm_sum(&o->ctx->comm, sizes, 2, sizeof *sizes, o->error) == ALLFOLD_OK) {
+    sizes[2] = o->x.elements == 0 && o->input->range.count > 0;
+    if (comm_sum(&o->ctx->comm, sizes, 3, sizeof *sizes, o->error) == ALLFOLD_OK) {
         *found = o->input->nan != ALLFOLD_NAN_PROPAGATE ? count_numbers(o, sizes[0]) : sizes[0];
         *worth = u64_max(u64_min(sizes[1], *found), 1);
+        o->neighbours = sizes[2] > 0 ? ORDER_NEIGHBOURS : 1;
     }
 }
 

@@ -29,6 +29,7 @@ struct order {
     int reads;                /* passes over a part that is the caller's, or a file's */
     bool is_begun;            /* the pass whose progress is kept has begun */
     uint64_t first;           /* the index of its first element; of a source its position */
+    uint64_t neighbours;      /* elements of a sample that were read together, the same on all ranks */
     uint64_t positions;       /* of the whole array: its elements, unless some are left out */
     bool on_host;             /* some rank works in host memory: the same on all ranks */
     struct order_set set;
@@ -50,6 +51,7 @@ struct order {
 };
 
 enum {
+    ORDER_NEIGHBOURS = 64, /* elements of a file that are read together for a sample, or a whole granule */
     ORDER_SAMPLE_MOST = 1 << 20 /* elements, for which a set has room that is asked for so much, however little memory there is */
 };
 
@@ -101,7 +103,7 @@ void order_set_read(struct order *o, void *keys);
 /* Of a sample of at most `count` elements, for which there is room. */
 uint64_t order_stride(const struct order *o, uint64_t count);
 /* Makes the set a sample of the keys of all ranks: *found of them, at most `count`, for which there is room; unless NaN propagates, without the NaNs, which are last.
-   Neighbours that are read together count for less: they are as good as *worth that lie apart. */
+   Neighbours that are read together (o->neighbours) count for less: they are as good as *worth that lie apart, as far as is known without a look at them. */
 void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *worth);
 /* The keys of such a sample, of all ranks, in ascending order, *found of them; the caller frees them. NULL: *o->error is set. */
 uint64_t *order_sample_sorted(struct order *o, uint64_t count, uint64_t *found);

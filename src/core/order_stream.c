@@ -290,15 +290,13 @@ void order_run_pieces(struct order *o, const struct order_work *given, size_t co
     pthread_mutex_destroy(&s.lock);
 }
 
-enum { NEIGHBOURS = 64 }; /* elements of a file that are read together */
-
 /* Reads some elements here and there, in whole granules. */
 void order_sample_source(struct order *o, uint64_t stride)
 {
     struct source *const source = o->input->source;
     const struct range range = o->input->range;
     const size_t each = order_key_bytes(o);
-    const uint64_t length = source->granule > 1 ? source->granule : NEIGHBOURS, step = u64_max(length * stride, length);
+    const uint64_t length = source->granule > 1 ? source->granule : ORDER_NEIGHBOURS, step = u64_max(length * stride, length);
     struct order_work work = {.kind = ORDER_SAMPLE, .stride = 1};
     struct reader *reader = NULL;
     void *const buffer = aligned_alloc(4096, pages(reader_room(length, each)));

@@ -3,6 +3,8 @@
    it; else a pass narrows it. */
 #include "core/order_passes.h"
 
+#include "comm/vectors.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@ enum {
     MANY_HOST = 12,        /* more have brackets that mostly miss, as their sample is small; more than ORDER_BRACKETS_MOST nowhere have any */
     CELLS_EACH = 128,      /* in which many quantiles are counted, for each, so that few permille of the elements are kept; */
     CELLS_LEAST = 1 << 13, CELLS_MOST = 1 << 20, /* in all; a quarter as many elements are the sample */
+    PIECES_LEAST = 64,     /* of a sample from a file, of which a variance says something */
     NARROWED = 3           /* passes over a sample, at most */
 };
 
@@ -56,13 +59,42 @@ static uint64_t call_number(const allfold_quantiles *call, allfold_nan nan)
 
 /* ---- brackets */
 
-/* Pairs of targets among `found` elements of a sample that is worth less. How many pairs. */
-static uint32_t sample_targets(const struct quantiles *w, uint64_t found, uint64_t worth, struct order_target *targets)
+/* How much less elements of the sample that were read together tell of each quantile than as many that lie apart. */
+static void find_spreads(struct quantiles *w, uint64_t found, double *spreads)
+{
+    struct order *const o = &w->o;
+    const size_t each = order_key_bytes(o);
+    const uint32_t count = (uint32_t)w->call->count, together = (uint32_t)o->neighbours;
+    uint64_t sums[1 + 2 * ORDER_BRACKETS_MOST] = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        w->inside[i] = (struct order_target){.rank = (uint64_t)(w->q[i] * (double)(found - 1)), .last = order_most(o->input->type), .count = found};
+        spreads[i] = 1;
+    }
+    if (together == 1)
+        return;
+    order_search(o, w->inside, count, NARROWED);
+    for (uint64_t first = 0; !order_failed(o) && !o->set.on_device && first + together <= o->set.count; first += together, sums[0]++)
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t below = 0, key = 0;
+            for (uint64_t j = first; j < first + together; j++) {
+                memcpy(&key, o->set.keys + j * each, each); /* little-endian: the low bytes */
+                below += key < w->inside[i].low;
+            }
+            sums[1 + 2 * i] += below;
+            sums[2 + 2 * i] += below * below;
+        }
+    if (comm_sum(&o->ctx->comm, sums, 1 + 2 * count, sizeof *sums, o->error) == ALLFOLD_OK)
+        for (uint32_t i = 0; i < count; i++)
+            spreads[i] = sums[0] < PIECES_LEAST ? together : order_sample_spread(sums[2 + 2 * i], sums[1 + 2 * i], sums[0], together);
+}
+
+/* Pairs of targets among `found` elements of a sample. How many pairs. */
+static uint32_t sample_targets(const struct quantiles *w, uint64_t found, const double *spreads, struct order_target *targets)
 {
     const uint32_t count = (uint32_t)w->call->count; /* at most ORDER_BRACKETS_MOST */
     double offs[ORDER_BRACKETS_MOST];
     for (uint32_t i = 0; i < count; i++)
-        offs[i] = order_sample_off(w->q[i], found, (double)found / (double)worth);
+        offs[i] = order_sample_off(w->q[i], found, spreads[i]);
     const double part = order_sample_part(offs, count);
     for (uint32_t i = 0; i < count; i++)
         order_sample_pair(&targets[2 * i], w->q[i], part * offs[i], found, order_most(w->o.input->type));
@@ -82,11 +114,15 @@ static void sample_brackets(struct quantiles *w, struct order_brackets *brackets
 {
     struct order *const o = &w->o;
     uint64_t found = 0, worth = 0;
+    double spreads[ORDER_BRACKETS_MOST];
     *brackets = (struct order_brackets){.count = 0};
     order_sample(o, sample_most(w), &found, &worth);
     if (o->error->status != ALLFOLD_OK || found == 0)
         return;
-    const uint32_t pairs = sample_targets(w, found, u64_max(u64_min(worth, found), 1), w->inside);
+    find_spreads(w, found, spreads);
+    if (o->error->status != ALLFOLD_OK)
+        return;
+    const uint32_t pairs = sample_targets(w, found, spreads, w->inside);
     order_search(o, w->inside, 2 * pairs, NARROWED);
     if (o->error->status == ALLFOLD_OK)
         order_brackets_take(brackets, w->inside, pairs, found, order_last(o->input->type));

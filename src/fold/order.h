@@ -257,11 +257,11 @@ HOST_DEVICE void order_target_narrow(struct order_target *target, const struct o
 #define ORDER_KEPT_PART 16
 
 /* A sample of pieces, of `each` neighbours, is worth as much as one of elements that lie apart, divided by this: the variance of how many elements of a piece are
-   on one side, beside that of independent ones. squares_and_sum: of that number, over so many pieces; the squares in the upper 32 bits. */
-HOST_DEVICE double order_sample_spread(uint64_t squares_and_sum, uint64_t pieces, uint32_t each)
+   on one side, beside that of independent ones. sum, squares: of these numbers. */
+HOST_DEVICE double order_sample_spread(uint64_t squares, uint64_t sum, uint64_t pieces, uint32_t each)
 {
-    const double n = (double)(pieces > 0 ? pieces : 1), mean = (double)(uint32_t)squares_and_sum / n;
-    const double variance = (double)(squares_and_sum >> 32) / n - mean * mean, independent = mean * (1 - mean / each);
+    const double n = (double)(pieces > 0 ? pieces : 1), mean = (double)sum / n;
+    const double variance = (double)squares / n - mean * mean, independent = mean * (1 - mean / each);
     return independent > 0 && variance > independent ? variance / independent : 1;
 }
 /* How far the ends of a bracket around quantile q are from it, as a part of all `found` elements of a sample. */
@@ -382,7 +382,7 @@ struct order_chain {
     struct order_brackets brackets;
     uint64_t is_done; /* else the pass has not taken place: elements cannot be looked at so, or there are many ties */
     uint64_t sampled, pairs; /* elements of the sample; pairs of its targets */
-    uint64_t spread[ORDER_CHAIN_BRACKETS]; /* of each quantile: see order_sample_spread */
+    uint64_t spread[ORDER_CHAIN_BRACKETS]; /* of each quantile, for order_sample_spread: the sum, and in the upper 32 bits the squares */
     uint64_t more[ORDER_MORE_COUNTS];
 };
 enum { ORDER_CHAIN_COUNTS = sizeof(struct order_chain) / 8 - ORDER_FIRST_COUNT - ORDER_MORE_COUNTS };

@@ -282,7 +282,7 @@ static bool chain_is_right(const struct sample &s, uint32_t count, bool whole, d
         known += low == last;
     }
     if (spread != NULL) /* 3 blocks look at some pieces each */
-        *spread = order_sample_spread(chain->spread[0], std::min<uint64_t>(chain->sampled / (32 / allfold_type_bytes(s.type)), 3 * 512), 32 / (uint32_t)allfold_type_bytes(s.type));
+        *spread = order_sample_spread(chain->spread[0] >> 32, (uint32_t)chain->spread[0], std::min<uint64_t>(chain->sampled / (32 / allfold_type_bytes(s.type)), 3 * 512), 32 / (uint32_t)allfold_type_bytes(s.type));
     return right && known > count;
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TILE = 2048 };
+enum { TILE = 2048, FEW = 32 /* elements of which mostly none are kept */ };
 
 static void add(uint64_t *count, uint64_t more)
 {

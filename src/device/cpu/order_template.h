@@ -48,9 +48,15 @@ static void WIDE(keep)(const struct order_work *work, const U *keys, U *kept, ui
     if (wanted == 0)
         return;
     const uint64_t at = __atomic_fetch_add(&work->counts[ORDER_KEPT], wanted, __ATOMIC_RELAXED);
-    for (uint32_t i = 0; i < n && at < work->capacity; i++) {
-        places[count] = (uint16_t)i;
-        count += kept[i] != 0;
+    for (uint32_t start = 0; start < n && at < work->capacity; start += FEW) {
+        const uint32_t end = start + FEW < n ? start + FEW : n;
+        U any = 0;
+        for (uint32_t i = start; i < end; i++)
+            any |= kept[i];
+        for (uint32_t i = start; i < end && any != 0; i++) {
+            places[count] = (uint16_t)i;
+            count += kept[i] != 0;
+        }
     }
     for (uint32_t i = 0; i < count && at + i < work->capacity; i++) {
         ((U *)work->keys)[at + i] = keys[places[i]];
