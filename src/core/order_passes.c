@@ -166,10 +166,21 @@ static void exchange(struct order *o, uint64_t count)
     o->kept_there = more[3];
 }
 
+/* What a pass has streamed, and another needs, too, stays in host memory now, if it fits. */
+static void load_for_more(struct order *o)
+{
+    if (o->x.elements > 0 || !o->is_begun || o->input->range.count == 0 || o->ctx->device->backend->own_memory || order_failed(o))
+        return;
+    order_load(o, true);
+    if (o->x.elements > 0 && !order_failed(o))
+        order_host_room(o, o->set.capacity);
+}
+
 void order_pass(struct order *o, struct order_work *work, uint64_t counters)
 {
     const uint64_t count = ORDER_FIRST_COUNT + counters;
     const size_t bytes = (count + ORDER_MORE_COUNTS) * sizeof *o->counts;
+    load_for_more(o);
     const bool in_place = o->x.elements > 0, on_device = o->ctx->device->backend->own_memory;
     const bool keeps = work->kind == ORDER_BRACKETS || work->kind == ORDER_KEEP || work->kind == ORDER_ENDS || work->kind == ORDER_CHAIN;
     if (o->error->shared)
@@ -183,11 +194,8 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
         work->capacity = o->set.capacity;
     }
     o->seen = 0;
-    if (!o->x.owned && o->input->range.count > 0 && o->reads++ > 0) {
-        progress_expect(o->ctx->comm.progress, o->input->range.count * order_key_bytes(o));
-        if (!in_place)
-            core_log(o->ctx, "the elements are read once more: number %d", o->reads);
-    }
+    if (!o->x.owned && o->input->range.count > 0)
+        order_read(o);
     if (!order_failed(o) && in_place) {
         const struct order_elements elements = {o->input->type, o->x.memory, o->x.elements, o->first};
         order_run_elements(o, work, &elements, bytes, on_device);

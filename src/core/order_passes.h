@@ -153,6 +153,8 @@ static inline char *order_slot(const struct order *o, int rank) { return o->slot
    counters. */
 void order_upload(struct order *o, struct order_work *work, size_t counts, struct order_table *table);
 
+/* The part is read now: the progress expects it once more, if it was before. */
+void order_read(struct order *o);
 /* Brings the part to memory that the device uses in place, if it fits. several: there will be several passes. */
 void order_load(struct order *o, bool several);
 /* Takes what an earlier run has saved of this call. */

@@ -20,6 +20,15 @@ struct job order_job(const struct order *o)
                         .range = {loaded ? 0 : o->input->range.first, o->input->range.count}, .key = o->input->key, .stream = o->input->stream};
 }
 
+void order_read(struct order *o)
+{
+    if (o->reads++ == 0)
+        return;
+    progress_expect(o->ctx->comm.progress, o->input->range.count * order_key_bytes(o));
+    if (o->x.elements == 0)
+        core_log(o->ctx, "the elements are read once more: number %d", o->reads);
+}
+
 /* The device's memory for kept elements stays with the context. */
 static void device_room(struct order *o, size_t each)
 {

@@ -22,7 +22,7 @@ static allfold_status wait_piece(struct worker *worker, struct lane *lane, struc
     return worker->team->pieces->ctx->device->backend->wait(lane->queue, error);
 }
 
-/* Elements that several passes take are made, or read, once, if they fit the device; in host memory, if several passes are sure. Else, or if
+/* Elements that several passes take are made, or read, once, if they fit the device; in host memory, if several passes are sure, or a second is due. Else, or if
    positions have no element, each pass reads them. */
 void order_load(struct order *o, bool several)
 {
@@ -39,6 +39,7 @@ void order_load(struct order *o, bool several)
         || backend->allocate(ctx->device, bytes, &memory, &ignored) != ALLFOLD_OK)
         return;
     o->x = (struct device_data){.memory = memory, .capacity = count, .owned = true};
+    order_read(o);
     if (job_is_generated(ctx, &job)) {
         if (backend->generate(ctx->queue, job.source->draw, job.range, memory, o->error) == ALLFOLD_OK)
             backend->wait(ctx->queue, o->error);
