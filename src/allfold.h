@@ -487,7 +487,7 @@ allfold_status allfold_topk(allfold_context *context, const allfold_array *part,
 
 /* How many elements are in each bin: from its edge on and below the next, in the last one also those that equal the last edge. Elements are
    compared with the f64 edges themselves. counts: bins->count of them; edges: NULL, or gets bins->count + 1, of even bins those of
-   numpy.histogram. outside may be NULL. If the call fails, counts and edges may have been written: a host does that while a device counts. */
+   numpy.linspace. outside may be NULL. If the call fails, counts and edges may have been written: a host does that while a device counts. */
 allfold_status allfold_histogram(allfold_context *context, const allfold_array *part, const allfold_bins *bins, int64_t *counts, double *edges,
                                  allfold_outside *outside);
 

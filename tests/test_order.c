@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-enum order { RANDOM, ALL_EQUAL, TWO_VALUES, SORTED, REVERSED, ONE_APART, HALF_EQUAL, WITH_NAN, ORDERS };
-static const char *const order_names[] = {"random", "all equal", "two values", "sorted", "reversed", "one bit apart", "half equal", "with NaN"};
+enum order { RANDOM, ALL_EQUAL, TWO_VALUES, SORTED, REVERSED, ORGAN_PIPE, ONE_APART, HALF_EQUAL, WITH_NAN, ORDERS };
+static const char *const order_names[] = {"random", "all equal", "two values", "sorted", "reversed", "organ pipe", "one bit apart", "half equal", "with NaN"};
 
 /* An element of the sorted array. */
 struct sorted {
@@ -46,10 +46,12 @@ static uint64_t element_bits(allfold_type type, const void *elements, uint64_t i
 
 static void put(allfold_type type, void *elements, uint64_t i, uint64_t place, enum order order, uint64_t n)
 {
-    const double at = order == REVERSED ? (double)(n - 1 - place) : (double)place;
+    const uint64_t behind = n - 1 - place;
+    const double at = (double)(order == REVERSED ? behind : order != ORGAN_PIPE ? place : place < behind ? 2 * place : 2 * behind + 1);
     switch (order) {
     case SORTED:
-    case REVERSED: element_put(type, elements, i, is_real(type) ? (at - (double)n / 3) / 64 : floor(at * 100 / (double)n)); break;
+    case REVERSED:
+    case ORGAN_PIPE: element_put(type, elements, i, is_real(type) ? (at - (double)n / 3) / 64 : floor(at * 100 / (double)n)); break;
     case ALL_EQUAL: element_put(type, elements, i, 3); break;
     case TWO_VALUES: element_put(type, elements, i, hash_of(place, 5) % 3 == 0 ? 2 : 7); break;
     case ONE_APART: element_put_bits(type, elements, i, 64 + hash_of(place, 6) % 2); break;
@@ -124,6 +126,29 @@ static bool quantiles_are_right(struct calls *c, uint64_t parts, uint64_t first,
     return right;
 }
 
+/* Each method at the quantiles of i / 16, whose parts of the way are so many 16ths: the means of short elements are exact in long double. */
+static bool methods_are_right(struct calls *c)
+{
+    const struct whole *const w = c->whole;
+    const uint64_t last = w->n - w->nans - 1;
+    bool right = true;
+    for (int method = ALLFOLD_QUANTILE_LINEAR; method <= ALLFOLD_QUANTILE_MIDPOINT; method++)
+        for (uint64_t i = 1; i < 16 && right && allfold_type_bytes(w->type) <= 4; i++) {
+            const double q = (double)i / 16;
+            const uint64_t below = i * last / 16, part = i * last % 16;
+            const long double a = w->sorted[below].value, b = w->sorted[below + (part > 0)].value;
+            const bool up = method == ALLFOLD_QUANTILE_HIGHER || (method == ALLFOLD_QUANTILE_NEAREST && (part > 8 || (part == 8 && below % 2 == 1)));
+            const long double t = method == ALLFOLD_QUANTILE_LINEAR ? (long double)part / 16 : method == ALLFOLD_QUANTILE_MIDPOINT ? (part > 0) / 2.0L : up;
+            const allfold_quantiles call = {.size = sizeof call, .q = &q, .count = 1, .method = method, .nan = w->nans > 0 ? ALLFOLD_NAN_OMIT : ALLFOLD_NAN_PROPAGATE};
+            allfold_result result;
+            c->input.nan = call.nan;
+            c->error = (struct error){0};
+            right = (c->input.source != NULL ? core_quantile(c->ctx, &c->input, &call, &result, &c->error) : allfold_quantile(c->ctx, &c->part, &call, &result))
+                    == ALLFOLD_OK && compare_values(value_of(result.value), t == 0 ? a : t == 1 ? b : (double)((1 - t) * a + t * b)) == 0;
+        }
+    return right;
+}
+
 static bool topk_is_right(struct calls *c, uint64_t k, bool smallest)
 {
     const struct whole *const w = c->whole;
@@ -187,6 +212,8 @@ static void check_calls(struct calls *c, const char *what)
     const char *wrong = NULL;
     if (!quantiles_are_right(c, 128, 0, 128) || !quantiles_are_right(c, 16, 0, 16) || !quantiles_are_right(c, 4, 0, 4) || !quantiles_are_right(c, 16, 1, 15) || !quantiles_are_right(c, 4096, 2040, 2053))
         wrong = "quantiles";
+    else if (n < 400 && !methods_are_right(c))
+        wrong = "a method";
     else if (!topk_is_right(c, n < 20 ? n : 20, false) || !topk_is_right(c, n < 20 ? n : 20, true) || !topk_is_right(c, n / 2, false))
         wrong = "topk";
     else if (!histogram_is_right(c, 65, false) || !histogram_is_right(c, 143, false) || !histogram_is_right(c, 3000, false) || !histogram_is_right(c, 1 << 16, false)

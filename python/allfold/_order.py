@@ -106,7 +106,7 @@ def topk(x: Any, k: int, axis: None = None, comm: Any = None, *, largest: bool =
 
 
 def histogram(x: Any, bins: Any = 10, range: Optional[Tuple[float, float]] = None, comm: Any = None) -> Histogram:
-    """How many elements of all ranks are in each bin, exactly, as numpy.histogram has them: bins is a number of bins of even width, or an array of
+    """How many elements of all ranks are in each bin, exactly, by the rules of numpy.histogram with edges in float64: bins is a number of bins of even width, or an array of
     edges. range: of even bins; None: from the least to the largest number, which takes a pass more.
 
     >>> found = histogram([1, 2, 1, 9], bins=3, range=(0, 3))

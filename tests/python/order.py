@@ -106,8 +106,9 @@ def check_nan():
         ok(found.nan == len(nans) and found.hist.tolist() == np.histogram(ordered, 7, (-1, 1))[0].tolist()
            and found.below + found.above + found.nan + found.hist.sum() == n, f"{n}: a histogram counts NaN", found)
     refused("NaN: raise", (allfold.NoValueError, ValueError), ["NaN"], lambda: allfold.quantile(x, 0.5, nan_policy="raise"))
-    alone = np.full(1000, np.nan)
-    ok(math.isnan(allfold.median(parts(alone))), "all NaN")
+    long, alone = np.full(STREAM, np.nan), np.full(1000, np.nan)
+    ok(math.isnan(allfold.median(parts(long))) and math.isnan(allfold.median(parts(alone))) and allfold.topk(parts(long), 3).indices.tolist() == [0, 1, 2]
+       and allfold.histogram(parts(long), 3).nan == STREAM, "all NaN")
     refused("all NaN, left out", (allfold.NoValueError,), ["1000", "left out"], lambda: allfold.median(parts(alone), nan_policy="omit"))
     refused("the median of nothing", (allfold.NoValueError,), ["empty"], lambda: allfold.median(alone[:0]))
 

@@ -90,8 +90,11 @@ static double *read_edges(struct session *session, uint64_t *count)
         goto end;
     const uint64_t n = info->count;
     names_refuse_read(session, info, name, "the edges");
-    if (info->dimensions != 1 || n < 2 || n > BINS_MOST + 1 || array_is_chunked(info)) {
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "--edges=%s: expected a row of 2 to %d numbers, not in chunks", file_shown(name), BINS_MOST + 1);
+    if (array_is_chunked(info)) {
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "--edges=%s: the row is stored in chunks: expected one without, as of .npy", file_shown(name));
+    } else if (info->dimensions != 1 || n < 2 || n > BINS_MOST + 1) {
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "--edges=%s: expected a row of 2 to %d numbers, found %" PRIu64 " in %u dimension%s", file_shown(name),
+                  BINS_MOST + 1, n, info->dimensions, info->dimensions == 1 ? "" : "s");
         goto end;
     }
     buffer = aligned_alloc(4096, pages(reader_room(n, allfold_type_bytes(info->type))));
@@ -301,7 +304,7 @@ static void print_text(const struct session *session, const struct order_run *ru
     }
     if (run->which == ORDER_HISTOGRAM) {
         if (run->sinks == NULL)
-            print_bins(run, isatty(STDOUT_FILENO));
+            print_bins(run, !session->settings->quiet && isatty(STDOUT_FILENO));
         printf("  below %" PRIu64 ", above %" PRIu64 ", NaN %" PRIu64 "\n", run->outside.below, run->outside.above, run->outside.nan);
         return;
     }
