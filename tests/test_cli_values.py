@@ -352,9 +352,14 @@ def check_order(folder, backend):
         return
     with h5py.File(folder.name("edges.h5"), "w") as file_of_edges:
         file_of_edges.create_dataset("e", data=np.array([0, 1, -999, 3.0])).attrs["_FillValue"] = -999.0
-        file_of_edges.create_dataset("half", data=np.where(np.arange(80000) < 40000, -1, 100 + np.arange(80000) % 100).astype("i2")).attrs["_FillValue"] = np.int16(-1)
-    found = report(ranks(2, "histogram", "--bins=9", folder.name("edges.h5") + ":half", "--json", *options)) or {"counts": [], "edges": []}
-    tap.ok(found["edges"] == np.linspace(100, 199, 10).tolist() and sum(found["counts"]) == 40000, f"histogram: pieces without elements have no range, {backend}", found)
+        half = np.where(np.arange(80000) < 40000, -1, 100 + np.arange(80000) % 100).astype("i2")
+        file_of_edges.create_dataset("half", data=half).attrs["_FillValue"] = np.int16(-1)
+        file_of_edges.create_dataset("chunks", data=half, chunks=(9000,)).attrs["_FillValue"] = np.int16(-1)
+    for name, more in (("half", [f"--checkpoint={folder.name('half')}"]), ("half", []), ("chunks", [])):  # the first reads twice
+        done = ranks(2, "histogram", "--bins=9", folder.name("edges.h5") + ":" + name, "--json", "-v", *options, *more)
+        found = report(done) or {"counts": [], "edges": []}
+        tap.ok(found["edges"] == np.linspace(100, 199, 10).tolist() and sum(found["counts"]) == 40000 and ("once more" in done.stderr) == (more != []),
+               f"histogram: pieces without elements have no range, {name}{' with a checkpoint' * len(more)}, {backend}", shown(done))
     tap.ok(not cli.refused(alone("histogram", "--edges=" + folder.name("edges.h5") + ":e", file), 2, "found 1 missing values"),
            f"histogram: edges with a missing value are refused, {backend}")
 

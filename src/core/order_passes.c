@@ -206,7 +206,7 @@ void order_pass(struct order *o, struct order_work *work, uint64_t counters)
         }
         if (!o->x.owned)
             atomic_fetch_add(&o->ctx->comm.progress->done, o->x.elements * order_key_bytes(o));
-    } else if (!order_failed(o) && o->input->range.count > 0) {
+    } else if (!order_failed(o) && o->input->range.count > 0 && !o->x.owned) { /* else all that was loaded is left out */
         order_run_pieces(o, work, count * sizeof *o->counts);
     }
     exchange(o, count);
@@ -263,12 +263,12 @@ void order_sample(struct order *o, uint64_t count, uint64_t *found, uint64_t *wo
         const struct order_elements elements = {o->input->type, o->x.memory, o->x.elements, 0};
         order_run_elements(o, &work, &elements, 0, o->ctx->device->backend->own_memory);
         o->set.count = o->x.elements / stride;
-    } else if (!order_failed(o) && o->input->range.count > 0) {
+    } else if (!order_failed(o) && o->input->range.count > 0 && !o->x.owned) {
         order_sample_source(o, stride);
     }
     sizes[0] = o->set.count;
     sizes[1] = o->x.elements > 0 ? o->set.count : o->set.count / 16;
-    sizes[2] = o->x.elements == 0 && o->input->range.count > 0;
+    sizes[2] = o->x.elements == 0 && o->input->range.count > 0 && !o->x.owned;
     if (comm_sum(&o->ctx->comm, sizes, 3, sizeof *sizes, o->error) == ALLFOLD_OK) {
         *found = o->input->nan != ALLFOLD_NAN_PROPAGATE ? count_numbers(o, sizes[0]) : sizes[0];
         *worth = u64_max(u64_min(sizes[1], *found), 1);

@@ -24,6 +24,8 @@ struct order {
     bool indexed;             /* what is kept has indices */
     struct device_data x;     /* the part, if the device uses it in place */
     struct source loaded;     /* of x that is owned */
+    _Atomic uint64_t loaded_elements; /* which may be less than the part has positions, */
+    bool is_packed;           /* if so */
     double range[2];          /* of bins, kept with the progress, */
     bool has_range;           /* once they are known */
     int reads;                /* passes over a part that is the caller's, or a file's */

@@ -8,13 +8,17 @@
 
 #define HOST_BYTES (UINT64_C(1) << 30) /* of elements that the ranks of a host keep in its memory */
 
+/* Pieces lie where they do in the part, or, if some of its elements are left out, or it is in chunks, in any order, without gaps. */
 static allfold_status load_piece(struct worker *worker, struct lane *lane, struct error *error)
 {
     const struct pieces *const p = worker->team->pieces;
-    const size_t each = allfold_type_bytes(p->array->type);
-    if (piece_load(p, worker, lane, error) == ALLFOLD_OK && !p->ctx->device->backend->own_memory)
-        memcpy(p->x->memory + (lane->part.l - p->part.l) * each, lane->x, lane->count * each);
-    return error->status;
+    struct order *const o = worker->team->user;
+    const size_t each = order_key_bytes(o);
+    if (piece_load(p, worker, lane, error) != ALLFOLD_OK)
+        return error->status;
+    const uint64_t before = atomic_fetch_add(&o->loaded_elements, lane->count);
+    char *const to = o->x.memory + (o->is_packed ? before : lane->part.l - p->part.l) * each;
+    return lane->x == to ? ALLFOLD_OK : p->ctx->device->backend->copy(lane->queue, lane->x, to, lane->count * each, error);
 }
 
 static allfold_status wait_piece(struct worker *worker, struct lane *lane, struct error *error)
@@ -23,7 +27,7 @@ static allfold_status wait_piece(struct worker *worker, struct lane *lane, struc
 }
 
 /* Elements that several passes take are made, or read, once, if they fit the device; in host memory, if several passes are sure, or a second is due. Else, or if
-   positions have no element, each pass reads them. */
+   indices are wanted of chunks, or behind what is left out, each pass reads them. */
 void order_load(struct order *o, bool several)
 {
     static const struct team_work work = {load_piece, wait_piece, NULL};
@@ -35,24 +39,25 @@ void order_load(struct order *o, bool several)
     const uint64_t room = backend->own_memory ? ctx->device->memory / 2 : several ? HOST_BYTES / (uint64_t)ctx->comm.local_size : 0;
     struct error ignored = {0};
     void *memory;
-    if (bytes > room || job.source->chunking != NULL || job.source->leaves_out
-        || backend->allocate(ctx->device, bytes, &memory, &ignored) != ALLFOLD_OK)
+    o->is_packed = job.source->chunking != NULL || job.source->leaves_out;
+    if (bytes > room || (o->is_packed && o->indexed) || backend->allocate(ctx->device, bytes, &memory, &ignored) != ALLFOLD_OK)
         return;
     o->x = (struct device_data){.memory = memory, .capacity = count, .owned = true};
     order_read(o);
+    atomic_store(&o->loaded_elements, job_is_generated(ctx, &job) ? count : 0);
     if (job_is_generated(ctx, &job)) {
         if (backend->generate(ctx->queue, job.source->draw, job.range, memory, o->error) == ALLFOLD_OK)
             backend->wait(ctx->queue, o->error);
     } else {
         struct pieces p = job_pieces(ctx, &job, &array, MONOID_sum);
-        p.x = &o->x;
-        pieces_cut_row(&p, job.range, ctx->device->window_bytes, 0);
-        struct team team = pieces_team(&p, (struct range){0, p.units}, 0, &work, NULL);
+        p.x = o->is_packed ? NULL : &o->x;
+        pieces_cut_row(&p, job.range, job.source->chunking != NULL && job.source->by_granule ? 1 : ctx->device->window_bytes, 0);
+        struct team team = pieces_team(&p, (struct range){0, p.units}, 0, &work, o);
         if (team_run(&team, o->error) == ALLFOLD_OK && progress_check(ctx->comm.progress, o->error) == ALLFOLD_OK)
             source_check(job.source, o->error);
-        core_log(ctx, "%" PRIu64 " elements were read, and stay in memory for all passes", count);
+        core_log(ctx, "%" PRIu64 " elements were read, and stay in memory for all passes", (uint64_t)o->loaded_elements);
     }
-    o->x.elements = count;
+    o->x.elements = o->loaded_elements;
     o->loaded = (struct source){.type = o->input->type, .granule = 1, .memory = memory};
 }
 
