@@ -125,7 +125,7 @@ void order_table_free(struct order_table *table);
 /* Whether some targets are not known well enough yet. */
 bool order_is_open(const struct order_target *targets, uint64_t count);
 /* Narrows the ranges of targets, of which those that begin at one key are one, by a pass over the array or the set: each to a 2048th, if they
-   are at most 512; of a set, at most 4, or from 33 to 64. */
+   are at most 512; of a set, at most 4. */
 void order_narrow(struct order *o, bool of_set, struct order_target *targets, uint64_t count);
 /* Narrows the ranges of targets in the set until none is open, or so many passes are done. */
 void order_search(struct order *o, struct order_target *targets, uint64_t count, uint32_t passes);
