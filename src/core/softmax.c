@@ -61,7 +61,7 @@ static allfold_status begin_on_device(const struct normalise *n, struct partial 
     const struct backend *const backend = n->ctx->device->backend;
     struct queue *const queue = n->ctx->queue;
     const bool single_rank = n->ctx->comm.size == 1;
-    const struct softmax_work work = {n->x.memory, n->y.memory, n->job->type, n->sink->type, n->x.elements, n->logarithm, n->ctx->level, false};
+    const struct softmax_work work = {n->x.memory, n->y.memory, n->job->type, n->sink->type, n->x.elements, n->logarithm, n->ctx->level};
     phase_enter(n->ctx->comm.progress, PHASE_FOLD);
     if (backend->enter(queue, n->job->stream, error) != ALLFOLD_OK
         || backend->softmax_begin(queue, &work, single_rank, error) != ALLFOLD_OK)

@@ -47,12 +47,12 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
 #if VALUE_BITS == 64
 #define LANE(F) F(double, high, TERM_ZERO) F(double, low, 0.0)
 #define STEP(lane, x) NAME_FN(step)(&(lane)->high, &(lane)->low, x)
-#define SETTLE(lane, sum) (pair_add(&(sum)->total, (lane)->high), (sum)->total.low += (lane)->low, true)
+#define SETTLE(lane, sum, first) (pair_add(&(sum)->total, (lane)->high), (sum)->total.low += (lane)->low, true)
 #define RESULT(lane) (is_finite((lane)->high) && (lane)->low != 0.0 ? (lane)->high + (lane)->low : (lane)->high)
 #else
 #define LANE(F) F(double, high, TERM_ZERO)
 #define STEP(lane, x) ((lane)->high += TERM((double)(x)))
-#define SETTLE(lane, sum) (pair_add(&(sum)->total, (lane)->high), true)
+#define SETTLE(lane, sum, first) (pair_add(&(sum)->total, (lane)->high), true)
 #define RESULT(lane) ((lane)->high)
 #endif
 #define HOLDS(lane) ((void)(lane), true)
@@ -117,11 +117,11 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
 #if VALUE_BITS == 64
 #define LANE(F) F(NAME_FN(half), high, 0) F(uint64_t, low, 0)
 #define STEP(lane, x) NAME_FN(step)(&(lane)->high, &(lane)->low, x)
-#define SETTLE(lane, sum) ((sum)->total += NAME_FN(value)((lane)->high, (lane)->low), true)
+#define SETTLE(lane, sum, first) ((sum)->total += NAME_FN(value)((lane)->high, (lane)->low), true)
 #else
 #define LANE(F) F(NAME_FN(half), high, 0)
 #define STEP(lane, x) ((lane)->high += (NAME_FN(half))TERM(x))
-#define SETTLE(lane, sum) ((sum)->total += (lane)->high, true)
+#define SETTLE(lane, sum, first) ((sum)->total += (lane)->high, true)
 #endif
 #include "fold/columns_template.h"
 #endif

@@ -111,6 +111,30 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint6
         NAME_FN(tile_part)(extreme, x + start, n - start < part ? (uint32_t)(n - start) : part, first + start);
 #endif
 }
+
+#ifdef FOLD_COLUMNS
+/* count: of the elements that the lane was given. One that was given NaN holds nothing. */
+HOST_DEVICE void NAME_FN(lane_step)(V *best, FN(counter) * place, FN(counter) * count, FN(counter) * nans, V x)
+{
+    const bool better = BEFORE(x, *best);
+    *place = better ? *count : *place;
+    *best = better ? x : *best;
+    *nans += FN(is_nan)(x);
+    *count += 1;
+}
+HOST_DEVICE bool NAME_FN(lane_settle)(FN(NAME) * extreme, V best, uint64_t index)
+{
+    const FN(NAME) other = {best, index, 0, ALLFOLD_NO_INDEX};
+    NAME_FN(combine)(extreme, &other);
+    return true;
+}
+#define LANE(F) F(V, best, START) F(FN(counter), place, 0) F(FN(counter), count, 0) F(FN(counter), nans, 0)
+#define STEP(lane, x) NAME_FN(lane_step)(&(lane)->best, &(lane)->place, &(lane)->count, &(lane)->nans, x)
+#define HOLDS(lane) (((lane)->nans == 0) & ((lane)->count > 0))
+#define RESULT(lane) ((double)(lane)->place)
+#define SETTLE(lane, extreme, first) (HOLDS(lane) && NAME_FN(lane_settle)(extreme, (lane)->best, (first) + (lane)->place))
+#include "fold/columns_template.h"
+#endif
 #undef RISING
 #undef NAME
 #undef NAME_FN

@@ -1,6 +1,6 @@
 /* Template: a fold of columns side by side. Each column has a lane of its own, so rows are read as they lie. NAME is the monoid.
-   LANE(F) lists the fields of a lane: F(type, field, start). STEP(lane, x) takes an element. SETTLE(lane, partial) takes a run of them
-   into the column's partial; it is false if the lane does not hold what it was given. PEEK(lane, x), if it is defined, is given the
+   LANE(F) lists the fields of a lane: F(type, field, start). STEP(lane, x) takes an element. SETTLE(lane, partial, first) takes a run of them,
+   of which the first one has this index, into the column's partial; it is false if the lane does not hold what it was given. PEEK(lane, x), if it is defined, is given the
    elements of the first rows before any step, and OPEN(lane) follows. RESULT(lane), if it is defined, is what a fold of the lane's
    elements alone gives, as a double, HOLDS(lane) whether the lane holds them. */
 #define FIELD_ARRAY(type, field, start) type field[FOLD_COLUMNS + 16]; /* no power of two, for rows are often one */
@@ -74,12 +74,13 @@ static void NAME_FN(lanes_take)(void *restrict state, const struct fold_rows *ro
 }
 _Static_assert(FOLD_ROWS == 8, "two times four steps");
 
-static bool NAME_FN(lanes_settle)(const void *state, uint32_t c, void *partial)
+static bool NAME_FN(lanes_settle)(const void *state, uint32_t c, void *partial, uint64_t first)
 {
+    (void)first;
     const NAME_FN(lanes) *const lanes = state;
     NAME_FN(lane) lane;
     LANE(FIELD_LOAD)
-    return SETTLE(&lane, (FN(NAME) *)partial);
+    return SETTLE(&lane, (FN(NAME) *)partial, first);
 }
 
 #ifdef RESULT

@@ -329,7 +329,7 @@ static bool NAME_FN(settle)(FN(NAME) *restrict partial, double sum)
         (lane)->sum += TERM(x);                                                                \
     } while (0)
 #define HOLDS(lane) exact_bits_are_narrow((lane)->largest, (lane)->before, (lane)->all)
-#define SETTLE(lane, partial) (HOLDS(lane) && NAME_FN(settle)(partial, (lane)->sum))
+#define SETTLE(lane, partial, first) (HOLDS(lane) && NAME_FN(settle)(partial, (lane)->sum))
 #define RESULT(lane) ((lane)->sum)
 #include "fold/columns_template.h"
 
@@ -388,7 +388,7 @@ static bool NAME_FN(settle)(FN(NAME) * sum, const double windows[2], double bias
         EXACT_STEP((lane)->sum, (lane)->bias, rest, (lane)->outside);                           \
         EXACT_LAST((lane)->low, , NAME_FN(low_bias)((lane)->bias), rest, (lane)->outside);      \
     } while (0)
-#define SETTLE(lane, partial)                                                                                      \
+#define SETTLE(lane, partial, first)                                                                     \
     NAME_FN(settle)(partial, (const double[2]){(lane)->sum, (lane)->low}, (lane)->bias, (lane)->outside, \
                     (lane)->not_minus_zero != 0)
 #ifndef SQUARES /* windows hold multiples of their last bits that are doubles, so there is one rounding */

@@ -287,6 +287,36 @@ HOST_DEVICE pair exp_of_max(double m, double sign)
     const int power = (int)n - reference.whole;
     return pair_scaled(exp_near(sign * fma(n, -EXP_LN2, whole_m), sign * n * -EXP_LN2_REST), sign < 0.0 ? -power : power);
 }
+
+/* A positive normal number as 2^k m, m between the roots of 1/2 and 2; down is 2^-k. */
+struct log_parts {
+    double k, m, down;
+};
+HOST_DEVICE struct log_parts log_parts(double x)
+{
+    const uint64_t biased = (f64_bits(x) + (f64_bits(1.0) - f64_bits(0x1.6a09e667f3bcdp-1))) >> 52; /* k + 1023 */
+    struct log_parts parts;
+    parts.k = f64_from_bits(f64_bits(0x1p52) + biased) - (0x1p52 + 1023.0);
+    parts.down = f64_from_bits((2046 - biased) << 52);
+    parts.m = x * parts.down;
+    return parts;
+}
+
+/* log(1 + x), -1/4 <= x < 2^1000, within some ulp; without branches and calls, so that compilers make vectors of it. log m is 2 atanh z. */
+HOST_DEVICE double log_of_one_more(double x)
+{
+#ifdef __CUDA_ARCH__
+    return log1p(x);
+#else
+    double lost;
+    const struct log_parts parts = log_parts(two_sum(1.0, x, &lost));
+    const double low = lost * parts.down, z = (parts.m - 1.0 + low) / (parts.m + 1.0 + low), square = z * z;
+    double p = fma(fma(fma(fma(1.0 / 19, square, 1.0 / 17), square, 1.0 / 15), square, 1.0 / 13), square, 1.0 / 11);
+    p = fma(fma(fma(fma(p, square, 1.0 / 9), square, 1.0 / 7), square, 1.0 / 5), square, 1.0 / 3);
+    return fma(parts.k, EXP_LN2, 2.0 * fma(z * square, p, z));
+#endif
+}
+
 /* Elements this far below the reference give 0. Above it 2^(n - N + up) is normal. */
 #define SOFTMAX_RANGE_F32 151
 #define SOFTMAX_UP_F32 25
@@ -318,30 +348,32 @@ HOST_DEVICE float exp_without_rest_f32(float x, const struct exp_anchor_f32 *m)
 }
 
 /* How the terms of a sum were computed. */
-enum exp_terms { EXP_TERMS_F64, EXP_TERMS_F32, EXP_TERMS_QUICK };
+enum exp_terms { EXP_TERMS_F64, EXP_TERMS_F32 };
 /* A sum of exponentials without the term of the largest element m, which is known to the bit. Relative to the reference, as the
-   sum is. 0 if m is infinite, but NaN if the sum is. */
-HOST_DEVICE pair exp_others(double m, const pair *sum, enum exp_terms terms)
+   sum is. m and the sum are finite. */
+HOST_DEVICE pair exp_others_finite(double m, const pair *sum, enum exp_terms terms)
 {
-    pair others;
-    others.high = sum->high == sum->high ? 0.0 : sum->high;
-    others.low = 0.0;
-    if (!is_finite(m) || others.high != others.high)
-        return others;
-    pair own;
-    own.low = 0.0;
+    pair own, others;
     if (terms == EXP_TERMS_F32) {
         const struct exp_anchor_f32 anchor = exp_anchor_f32(m, EXP_TERM_RANGE_F32);
         own.high = exp_term_f32((float)m, &anchor);
-    } else if (terms == EXP_TERMS_QUICK) {
-        const struct exp_anchor_f32 anchor = exp_anchor_f32(m, SOFTMAX_RANGE_F32);
-        own.high = (double)exp_quick_f32((float)m, &anchor) * power_of_two(-SOFTMAX_UP_F32);
+        own.low = 0.0;
     } else {
         const struct exp_anchor_f64 anchor = exp_anchor_f64(m, EXP_TERM_RANGE_F64);
         own = exp_term_f64(m, &anchor);
     }
     others.high = two_sum(sum->high, -own.high, &others.low);
     others.low += sum->low - own.low;
+    return others;
+}
+/* 0 if m is infinite, but NaN if the sum is. */
+HOST_DEVICE pair exp_others(double m, const pair *sum, enum exp_terms terms)
+{
+    if (is_finite(m) && sum->high == sum->high)
+        return exp_others_finite(m, sum, terms);
+    pair others;
+    others.high = sum->high == sum->high ? 0.0 : sum->high;
+    others.low = 0.0;
     return others;
 }
 

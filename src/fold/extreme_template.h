@@ -62,13 +62,13 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint6
 #if VALUE_FLOAT
 #define LANE(F) F(EXTREME_TYPE, best, START) F(FN(counter), nans, 0)
 #define STEP(lane, x) NAME_FN(step)(&(lane)->best, &(lane)->nans, x)
-#define SETTLE(lane, extreme) (NAME_FN(settle)(extreme, (lane)->best, (lane)->nans), true)
+#define SETTLE(lane, extreme, first) (NAME_FN(settle)(extreme, (lane)->best, (lane)->nans), true)
 #define RESULT(lane) ((lane)->nans != 0 ? (double)NAN : (double)(lane)->best + 0.0) /* a zero is +0 */
 #define HOLDS(lane) ((void)(lane), true)
 #else
 #define LANE(F) F(EXTREME_TYPE, best, START)
 #define STEP(lane, x) NAME_FN(step)(&(lane)->best, NULL, x)
-#define SETTLE(lane, extreme) (NAME_FN(settle)(extreme, (lane)->best, 0), true)
+#define SETTLE(lane, extreme, first) (NAME_FN(settle)(extreme, (lane)->best, 0), true)
 #endif
 #include "fold/columns_template.h"
 #if VALUE_FLOAT

@@ -88,7 +88,7 @@ HOST_DEVICE void FN(norm2_tile)(FN(norm2) * norm, const V *x, uint32_t n, uint64
 #define NAME_FN(x) FN(norm2_##x)
 #define LANE(F) F(double, sum, 0.0)
 #define STEP(lane, x) ((lane)->sum += (double)(x) * (double)(x))
-#define SETTLE(lane, norm) (pair_add(&(norm)->total, (lane)->sum), true)
+#define SETTLE(lane, norm, first) (pair_add(&(norm)->total, (lane)->sum), true)
 #include "fold/columns_template.h"
 #undef NAME
 #undef NAME_FN

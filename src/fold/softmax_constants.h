@@ -10,24 +10,18 @@
    within 2^-60 of itself or of 1. */
 HOST_DEVICE pair log_pair(pair x)
 {
-    int exponent;
-    double m = frexp(x.high, &exponent);
-    if (m < 0x1.6a09e667f3bcdp-1) {
-        m *= 2.0;
-        exponent--;
-    }
+    const struct log_parts parts = log_parts(x.high);
     /* 2 atanh z, z = (m + low - 1) / (m + low + 1), |z| < 0.172 */
     double lost;
-    const double low = ldexp(x.low, -exponent), below = two_sum(m, 1.0, &lost), above = m - 1.0;
+    const double low = x.low * parts.down, below = two_sum(parts.m, 1.0, &lost), above = parts.m - 1.0;
     const double z = above / below, rest = (fma(-z, below, above) + (low - z * (lost + low))) / below, square = z * z;
     double p = 0.0;
     FOLD_UNROLL
     for (int i = 25; i >= 3; i -= 2)
         p = fma(p, square, 1.0 / i);
     pair log;
-    const double k = exponent;
-    log.high = two_sum(k * 0x1.62e42fefa38p-1, 2.0 * z, &lost);
-    log.high = two_sum(log.high, k * 0x1.ef35793c7673p-45 + (lost + 2.0 * fma(z * square, p, rest)), &log.low);
+    log.high = two_sum(parts.k * 0x1.62e42fefa38p-1, 2.0 * z, &lost);
+    log.high = two_sum(log.high, parts.k * 0x1.ef35793c7673p-45 + (lost + 2.0 * fma(z * square, p, rest)), &log.low);
     return log;
 }
 
@@ -55,22 +49,29 @@ HOST_DEVICE void softmax_constants_derive(struct softmax_constants *c)
 }
 
 /* All but the logarithm. others: the sum without the term of max, relative to the reference. That
-   term is added here as exactly as possible, so that the only element of an array gives 1. */
-HOST_DEVICE void softmax_constants_from(double max, const pair *others, struct softmax_constants *c)
+   term is added here as exactly as possible, so that the only element of an array gives 1. Both are finite. */
+HOST_DEVICE void softmax_constants_finite(double max, const pair *others, struct softmax_constants *c)
 {
-    const bool nan = !is_finite(max) || others->high != others->high;
+    const pair own = exp_of_max(max, 1.0);
     pair total = *others;
-    if (!nan) {
-        const pair own = exp_of_max(max, 1.0);
-        pair_combine(&total, &own);
-    }
-    const double sum = pair_value(&total);
-    const double inverse = nan ? (double)NAN : 1.0 / sum, down = power_of_two(-SOFTMAX_UP_F64);
-    c->max = nan ? (double)NAN : max;
+    pair_combine(&total, &own);
+    const double sum = pair_value(&total), inverse = 1.0 / sum, down = power_of_two(-SOFTMAX_UP_F64);
+    c->max = max;
     c->inverse_high = inverse * down;
     c->inverse_low = (-fma(inverse, sum, -1.0) * inverse - inverse * inverse * (total.high - sum + total.low)) * down;
     c->log_sum = c->log_low = 0.0;
     softmax_constants_derive(c);
+}
+/* The same of any. */
+HOST_DEVICE void softmax_constants_from(double max, const pair *others, struct softmax_constants *c)
+{
+    const bool nan = !is_finite(max) || others->high != others->high;
+    const pair none = pair_identity();
+    softmax_constants_finite(nan ? 0.0 : max, nan ? &none : others, c);
+    if (nan) {
+        c->max = c->inverse_high = c->inverse_low = NAN;
+        softmax_constants_derive(c);
+    }
 }
 
 /* The logarithm, which log-softmax needs. */

@@ -100,9 +100,9 @@ FOLD_FINISH allfold_status FN(logsumexp_finish)(const FN(sumexp_f64) * partial, 
 #if VALUE_FLOAT && VALUE_BITS == 32
 FOLD_FINISH allfold_status FN(logsumexp_quick_finish)(const FN(sumexp_quick) * partial, const struct finish *finish)
 {
-    const pair others = exp_others(partial->max, &partial->sum, EXP_TERMS_QUICK);
-    const double max = partial->max; /* many rows are finished by a thread each */
-    return result_f64(finish, is_finite(max) ? max + log1p(others.high * exp_of_max(max, -1.0).high) : max + others.high);
+    const double max = partial->max;
+    return result_f64(finish, is_finite(max) ? FN(sumexp_quick_logarithm)(max, partial->sum)
+                                                  : max + (partial->sum.high == partial->sum.high ? 0.0 : partial->sum.high));
 }
 #endif
 FOLD_FINISH allfold_status FN(logsumexp_exact_finish)(const FN(sumexp_f64_exact) * partial, const struct finish *finish)

@@ -150,6 +150,16 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n)
     NAME_FN(terms)(partial, x, n, largest[0], &whole);
 }
 
+#ifdef EXP_QUICK
+/* logsumexp, of a finite maximum. The sum without the term of the maximum, which is 1 relative to exp(max), to the logarithm. */
+HOST_DEVICE double NAME_FN(logarithm)(double max, pair sum)
+{
+    const struct exp_anchor_f32 anchor = EXP_ANCHOR(max, EXP_RANGE);
+    const double own = (double)exp_quick_f32((float)max, &anchor) * power_of_two(-SOFTMAX_UP_F32), others = sum.high - own + sum.low;
+    return max + log_of_one_more(others * exp_of_max(max, -1.0).high);
+}
+#endif
+
 /* The host works in parts of 16 KiB, which stay in the first-level cache between the two passes over them. */
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint64_t first)
 {
@@ -162,6 +172,57 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
         NAME_FN(tile_part)(partial, x + start, n - start < part ? n - start : part);
 #endif
 }
+#if defined(FOLD_COLUMNS) && REAL_BITS == 32
+/* A lane's terms are relative to `from`, the largest of its first elements. Larger ones are so up to EXP_LANE_RISE above: an f32 holds their terms. */
+#define EXP_LANE_RISE 64.0f
+HOST_DEVICE void NAME_FN(lane_open)(float *from, float *least, float *shift)
+{
+    const bool near = fabsf(*from) <= EXP_WHOLE;
+    const struct exp_anchor_f32 anchor = EXP_ANCHOR(near ? (double)*from : 0.0, EXP_RANGE);
+    *from = near ? *from : NAN;
+    *least = anchor.least;
+    *shift = anchor.shift;
+}
+HOST_DEVICE double NAME_FN(lane_term)(V x, float least, float shift)
+{
+    const struct exp_anchor_f32 anchor = {0.0f, least, shift};
+#ifdef EXP_QUICK
+    const double term = (double)exp_quick_f32(x, &anchor);
+#else
+    const double term = exp_term_f32(x, &anchor);
+#endif
+    return x == x ? term : (double)x;
+}
+HOST_DEVICE bool NAME_FN(lane_holds)(float max, float from, double sum) { return (max <= EXP_WHOLE) & (max - from < EXP_LANE_RISE) & (sum == sum); }
+/* The sum, relative to the reference of max. */
+HOST_DEVICE double NAME_FN(lane_sum)(float max, float shift, double sum)
+{
+    const float up = EXP_ANCHOR((double)max, EXP_RANGE).shift - shift;
+#ifdef EXP_QUICK
+    return sum * power_of_two((int)up - SOFTMAX_UP_F32);
+#else
+    return sum * power_of_two((int)up);
+#endif
+}
+HOST_DEVICE bool NAME_FN(lane_settle)(FN(NAME) * partial, float max, float from, float shift, double sum)
+{
+    if (!NAME_FN(lane_holds)(max, from, sum))
+        return false;
+    const FN(NAME) other = {max, {NAME_FN(lane_sum)(max, shift, sum), 0.0}};
+    NAME_FN(combine)(partial, &other);
+    return true;
+}
+#define LANE(F) F(float, max, -INFINITY) F(float, from, -INFINITY) F(float, least, 0.0f) F(float, shift, 0.0f) F(double, sum, 0.0)
+#define PEEK(lane, x) ((lane)->from = larger_f32(x, (lane)->from))
+#define OPEN(lane) NAME_FN(lane_open)(&(lane)->from, &(lane)->least, &(lane)->shift)
+#define STEP(lane, x) ((lane)->max = larger_f32(x, (lane)->max), (lane)->sum += NAME_FN(lane_term)(x, (lane)->least, (lane)->shift))
+#define SETTLE(lane, partial, first) NAME_FN(lane_settle)(partial, (lane)->max, (lane)->from, (lane)->shift, (lane)->sum)
+#ifdef EXP_QUICK
+#define HOLDS(lane) NAME_FN(lane_holds)((lane)->max, (lane)->from, (lane)->sum)
+#define RESULT(lane) NAME_FN(logarithm)((double)(lane)->max, (pair){NAME_FN(lane_sum)((lane)->max, (lane)->shift, (lane)->sum), 0.0})
+#endif
+#include "fold/columns_template.h"
+#endif
 #undef NAME
 #undef NAME_FN
 #undef REAL

@@ -158,7 +158,6 @@ struct softmax_work {
     uint64_t n;
     bool logarithm;
     allfold_level level; /* of the sum of exponentials */
-    bool read_again;     /* y is read soon: it stays in the caches */
 };
 
 /* All take the element type, on which the partial's layout depends. Only for types that the monoid takes. */

@@ -474,7 +474,7 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
                                alone ? UINT32_MAX : 0};
     const bool exact = level == ALLFOLD_LEVEL_EXACT;
     const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, level);
-    const struct softmax_call call = {&space, room, alone, {x.start, to, job->type, job->type, job->n, logarithm, level, false}};
+    const struct softmax_call call = {&space, room, alone, {x.start, to, job->type, job->type, job->n, logarithm, level}};
     const struct work first_pass = {monoid, job->type, x.start, job->n, 0, NULL, NULL};
     bool written = !ordered;
     /* the constants of this very partial: from a fold of the same kernel */

@@ -15,6 +15,8 @@ enum {
     CHUNKS_MAX = 64,       /* of some columns: their partials fit where those of BLOCKS_MAX blocks do */
     STRIPE_BYTES = COLUMNS_ACROSS * sizeof(struct partial), /* of the partials of some columns */
     CHUNK_LEAST = 8192,    /* elements of a column in a chunk */
+    SOFTMAX_COLUMNS = 256, /* of softmax: a part of a row that is read at once, and of as many rows as stay in a cache */
+    SOFTMAX_ROWS_BYTES = 1 << 16, /* of rows that softmax folds together, before their second pass */
     COLUMN_PIECE = 2048,   /* elements of a column that softmax's second pass takes at a time */
     UNITS_A_THREAD = 4,    /* with fewer, threads take pieces */
     ROWS_MAX = 1024,       /* that are folded and finished at a time */
@@ -27,7 +29,7 @@ _Static_assert(CHUNKS_MAX * COLUMNS_ACROSS <= BLOCKS_MAX, "room for the partials
 struct cpu_scratch {
     struct column_buffers buffers;
     struct partial partials[COLUMNS_ACROSS], next[COLUMNS_ACROSS]; /* of more columns, if they are short */
-    struct softmax_constants constants[COLUMNS_ACROSS];
+    struct softmax_constants constants[SOFTMAX_COLUMNS];
     double results[COLUMNS_MAX];
     unsigned char finished[COLUMNS_MAX]; /* as in side_by_side */
 };
@@ -201,18 +203,34 @@ static void fold_unit(const struct folding *f, const struct unit *unit, unsigned
     }
 }
 
+/* Stores results that the loops gave, whose places are neighbours. */
+static void store_run(const struct folding *f, const struct rows *rows, double *results, struct range range)
+{
+    const struct rows_output *const to = &rows->outputs[0];
+    const uint64_t place = rows->first + range.first;
+    results += range.first;
+    if (to->values == NULL) {
+        for (uint64_t r = 0; r < range.count; r++)
+            to->indices[place + r] = (int64_t)(f->work->first + (uint64_t)results[r]);
+        return;
+    }
+    for (uint64_t r = 0; r < range.count && rows->call->fold == ALLFOLD_MEAN; r++)
+        results[r] /= (double)rows->count;
+    cpu_loops_of(f->queue)->round(rows->call->result_type, (char *)to->values + place * allfold_type_bytes(rows->call->result_type), results,
+                                  (uint32_t)range.count);
+}
+
 /* Finishes some results, whose places are neighbours, as rows_finish does. finished: NULL, or of which the loops gave the result. */
-static void finish_run(const struct folding *f, const struct rows *rows, const double *results, const unsigned char *finished)
+static void finish_run(const struct folding *f, const struct rows *rows, double *results, const unsigned char *finished)
 {
     struct error ignored = {0};
     for (uint64_t r = 0, end; r < rows->run; r = end) {
-        for (end = r; end < rows->run && finished != NULL && finished[end]; end++)
-            real_store(rows->outputs[0].values, rows->first + end, rows->call->result_type,
-                       rows->call->fold == ALLFOLD_MEAN ? results[end] / (double)rows->count : results[end]);
-        const uint64_t others = end;
-        while (end < rows->run && (finished == NULL || !finished[end]))
+        const bool given = finished != NULL && finished[r];
+        for (end = r + 1; end < rows->run && given == (finished != NULL && finished[end]);)
             end++;
-        if (others < end && rows_finish(rows, (struct range){others, end - others}, &ignored) != ALLFOLD_OK)
+        if (given)
+            store_run(f, rows, results, (struct range){r, end - r});
+        else if (rows_finish(rows, (struct range){r, end - r}, &ignored) != ALLFOLD_OK)
             __atomic_store_n(f->work->finish->refused, 1, __ATOMIC_RELAXED);
     }
 }
@@ -223,7 +241,7 @@ static void finish(const struct folding *f, uint64_t first, uint64_t count, cons
     const struct axis_finish *const to = f->work->finish;
     if (to == NULL)
         return;
-    const struct cpu_scratch *const scratch = own_scratch(f);
+    struct cpu_scratch *const scratch = own_scratch(f);
     const bool floating = type_kind(f->work->type) == 'f';
     const struct fold_call call = {.fold = to->fold, .level = to->level, .nan = to->nan, .ddof = to->ddof,
                                    .result_type = floating ? to->format : ALLFOLD_TYPE_NONE};
@@ -319,10 +337,9 @@ static void fold_shared(const struct folding *f, struct range numbers, size_t pi
     }
 }
 
-/* Columns for a unit: many, so that long runs of each row are read; fewer, if that gives all threads as many units. */
-static uint64_t width_of(const struct units *units, size_t stride, int threads)
+/* Columns for a unit, at most `most`: many, so that long runs of each row are read; fewer, if that gives all threads as many units. */
+static uint64_t width_of(const struct units *units, uint64_t most, int threads)
 {
-    const uint64_t most = u64_min(COLUMNS_MAX, STRIPE_BYTES / stride / COLUMNS_ACROSS * COLUMNS_ACROSS);
     const uint64_t stripes = (units->box.inner + most - 1) / most, t = (uint64_t)threads;
     if (threads == 1 || units->pieces > 1 || units->box.outer >= t * UNITS_A_THREAD)
         return most;
@@ -330,22 +347,29 @@ static uint64_t width_of(const struct units *units, size_t stride, int threads)
     return u64_max(COLUMNS_ACROSS, (even + COLUMNS_ACROSS - 1) / COLUMNS_ACROSS * COLUMNS_ACROSS);
 }
 
-/* Whether the loops may give the results, as f64, of sums and extremes. At level exact a result is rounded once, so a sum that is divided or
-   stored in fewer bits must be exact in f64; those of f32 values are. */
+/* As many columns as there is room for the partials of. */
+static uint64_t columns_most(size_t stride, uint64_t most) { return u64_min(most, STRIPE_BYTES / stride / COLUMNS_ACROSS * COLUMNS_ACROSS); }
+
+/* Whether the loops may give the results, as f64: places, of sums, extremes and logarithms values. At level exact a result is rounded once, so a
+   sum that is divided or stored in fewer bits must be exact in f64; those of f32 values are. */
 static bool is_direct(const struct folding *f)
 {
     const struct axis_finish *const to = f->work->finish;
-    if (to == NULL || f->units.pieces > 1 || type_kind(f->work->type) != 'f' || to->nan != ALLFOLD_NAN_PROPAGATE
-        || to->of[0].values == NULL)
+    if (to == NULL || f->units.pieces > 1 || to->nan != ALLFOLD_NAN_PROPAGATE)
         return false;
-    const bool whole = to->format == ALLFOLD_F64, once = to->level == ALLFOLD_LEVEL_FAST || type_value(f->work->type) == VALUE_f32;
+    if (to->fold == ALLFOLD_ARGMIN || to->fold == ALLFOLD_ARGMAX)
+        return to->of[0].values == NULL && to->of[0].indices != NULL;
+    if (type_kind(f->work->type) != 'f' || to->of[0].values == NULL)
+        return false;
+    const bool whole = to->format == ALLFOLD_F64, fast = to->level == ALLFOLD_LEVEL_FAST, once = fast || type_value(f->work->type) == VALUE_f32;
     switch (to->fold) {
     case ALLFOLD_NORMINF:
     case ALLFOLD_MIN:
     case ALLFOLD_MAX: return true;
+    case ALLFOLD_LOGSUMEXP: return fast;
     case ALLFOLD_SUM:
     case ALLFOLD_NORM1: return whole || once;
-    case ALLFOLD_MEAN: return to->level == ALLFOLD_LEVEL_FAST || (whole && once);
+    case ALLFOLD_MEAN: return fast || (whole && once);
     default: return false;
     }
 }
@@ -358,7 +382,7 @@ static allfold_status fold(struct queue *queue, const struct axis_work *work, st
     const int threads = threads_of(queue, units);
     if (units->box.inner != work->box.inner) /* results of other rows are columns */
         f.weights.inner = f.weights.outer;
-    widen(units, width_of(units, f.stride, threads));
+    widen(units, width_of(units, columns_most(f.stride, COLUMNS_MAX), threads));
     f.is_direct = is_direct(&f);
     if (open_scratch(queue, error) != ALLFOLD_OK)
         return error->status;
@@ -383,11 +407,14 @@ static allfold_status fold(struct queue *queue, const struct axis_work *work, st
 static void make_constants(const struct queue *queue, const struct axis_work *work)
 {
     const size_t stride = partial_stride(work->monoid, work->type);
-    const uint64_t count = work->box.outer * work->box.inner;
-    const int threads = count < CONSTANTS_ALONE ? 1 : threads_most(queue);
+    const uint64_t count = work->box.outer * work->box.inner, parts = (count + CONSTANTS_ALONE - 1) / CONSTANTS_ALONE;
+    const int threads = parts == 1 ? 1 : threads_most(queue);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (uint64_t r = 0; r < count; r++)
-        cpu_loops_of(queue)->constants(work->monoid, true, (const struct partial *)((const char *)work->partials + r * stride), &work->constants[r]);
+    for (uint64_t part = 0; part < parts; part++) {
+        const uint64_t first = part * CONSTANTS_ALONE;
+        const struct partials partials = {(const unsigned char *)work->partials + first * stride, stride, (uint32_t)u64_min(count - first, CONSTANTS_ALONE)};
+        cpu_loops_of(queue)->constants(work->monoid, true, &partials, &work->constants[first]);
+    }
 }
 
 allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
@@ -410,49 +437,48 @@ static struct units softmax_units(const struct softmax_axis_work *work)
     return units;
 }
 
+/* Columns, or rows, of an array that begin at element `at`. */
+static struct columns elements_of(allfold_type type, const void *x, uint64_t at, uint64_t length, uint64_t stride, uint64_t columns)
+{
+    return (struct columns){type, (const char *)x + at * allfold_type_bytes(type), length, stride, (uint32_t)columns};
+}
+
 /* Whether x and y both have rows of neighbours. */
 static bool are_rows(const struct units *units, const struct softmax_axis_work *work)
 {
     return units->rows && (work->y_axis_stride == 1 || units->box.length <= 1);
 }
 
-/* The second pass of a range of a unit's elements along the axis. */
-static void normalise_range(const struct folding *f, const struct softmax_axis_work *work, const struct unit *unit, struct range range,
+/* The second pass of a range of a unit's elements along the axis; if x and y have rows, of `rows` of them. */
+static void normalise_range(const struct folding *f, const struct softmax_axis_work *work, const struct unit *unit, struct range range, uint64_t rows,
                             const struct softmax_constants *constants)
 {
     const struct cpu_loops *const loops = cpu_loops_of(f->queue);
     const struct box *const box = &f->units.box;
     const uint64_t at = unit->at + range.first * box->axis_stride, y_at = unit->y_at + range.first * work->y_axis_stride;
-    const struct softmax_work whole = {.x = (const char *)work->x + at * allfold_type_bytes(work->x_type),
-                                       .y = (char *)work->y + y_at * allfold_type_bytes(work->y_type), .x_type = work->x_type,
-                                       .y_type = work->y_type, .n = range.count, .logarithm = work->logarithm, .level = work->level};
-    const struct columns x = {work->x_type, whole.x, range.count, box->axis_stride, unit->columns};
-    const struct columns y = {work->y_type, whole.y, range.count, work->y_axis_stride, unit->columns};
-    if (are_rows(&f->units, work))
-        loops->normalise(&whole, constants);
-    else
-        loops->normalise_columns(&whole, &x, &y, constants, &own_scratch(f)->buffers);
+    const bool are = are_rows(&f->units, work);
+    const struct columns x = elements_of(work->x_type, work->x, at, range.count, are ? box->outer_stride : box->axis_stride, are ? rows : unit->columns);
+    const struct columns y = elements_of(work->y_type, work->y, y_at, range.count, are ? work->y_outer_stride : work->y_axis_stride, x.columns);
+    (are ? loops->normalise_rows : loops->normalise_columns)(work->logarithm, &x, &y, constants);
 }
 
-static allfold_status normalise(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants,
-                                struct error *error)
+static void normalise(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants)
 {
     struct folding f = {.queue = queue, .units = softmax_units(work)};
     const struct units *const units = &f.units;
     const int threads = threads_of(queue, units);
-    if (!are_rows(units, work) && open_scratch(queue, error) != ALLFOLD_OK)
-        return error->status;
+    if (units->width > 1)
+        widen(&f.units, width_of(units, SOFTMAX_COLUMNS, threads));
     cut(&f.units, units->rows ? BLOCK : COLUMN_PIECE);
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
 #pragma omp for schedule(static) nowait
         for (uint64_t i = 0; i < units->count * units->pieces; i++) {
             const struct unit unit = unit_at(units, i / units->pieces, work->y_outer_stride);
-            normalise_range(&f, work, &unit, piece_range(units, i % units->pieces), &constants[unit.first]);
+            normalise_range(&f, work, &unit, piece_range(units, i % units->pieces), 1, &constants[unit.first]);
         }
         cpu_fence_stores();
     }
-    return ALLFOLD_OK;
 }
 
 allfold_status cpu_gradient_axis(struct queue *queue, const struct gradient_work *work, struct error *error)
@@ -460,34 +486,62 @@ allfold_status cpu_gradient_axis(struct queue *queue, const struct gradient_work
     const uint64_t results = work->softmax.box.outer * work->softmax.box.inner;
     for (uint64_t r = 0; r < results; r++)
         gradient_begin(work, r);
-    if (normalise(queue, &work->softmax, work->constants, error) == ALLFOLD_OK && work->targets.of != NULL)
-        for (uint64_t r = 0; r < results; r++)
-            gradient_end(work, r, 0, 1);
+    normalise(queue, &work->softmax, work->constants);
+    for (uint64_t r = 0; work->targets.of != NULL && r < results; r++)
+        gradient_end(work, r, 0, 1);
     return error->status;
+}
+
+/* Both passes of rows that are one piece each: some are folded together. */
+static void softmax_rows(const struct folding *f, const struct softmax_axis_work *work, struct range numbers)
+{
+    struct cpu_scratch *const scratch = own_scratch(f);
+    const struct cpu_loops *const loops = cpu_loops_of(f->queue);
+    const uint64_t bytes = u64_max(1, f->units.box.length * allfold_type_bytes(work->x_type));
+    const uint64_t most = u64_max(1, u64_min(u64_min(SOFTMAX_COLUMNS, STRIPE_BYTES / f->stride), SOFTMAX_ROWS_BYTES / bytes));
+    struct side_by_side rows = {.monoid = f->work->monoid, .buffers = &scratch->buffers, .partials = scratch->partials[0].bytes};
+    for (uint64_t done = 0, count; done < numbers.count; done += count) {
+        count = u64_min(most, numbers.count - done);
+        const struct unit first = unit_at(&f->units, numbers.first + done, work->y_outer_stride);
+        rows.x = elements_of(work->x_type, work->x, first.at, f->units.box.length, f->units.box.outer_stride, count);
+        loops->fold_rows(&rows);
+        loops->constants(rows.monoid, work->logarithm, &(struct partials){rows.partials, f->stride, (uint32_t)count}, scratch->constants);
+        normalise_range(f, work, &first, (struct range){0, f->units.box.length}, count, scratch->constants);
+    }
+}
+
+/* Both passes of the units of the range, by the thread that calls. */
+static void softmax_units_whole(const struct folding *f, const struct softmax_axis_work *work, struct range numbers)
+{
+    struct cpu_scratch *const scratch = own_scratch(f);
+    if (are_rows(&f->units, work) && f->units.pieces == 1) {
+        softmax_rows(f, work, numbers);
+        return;
+    }
+    for (uint64_t number = numbers.first; number < numbers.first + numbers.count; number++) {
+        const struct unit unit = unit_at(&f->units, number, work->y_outer_stride);
+        fold_unit(f, &unit, scratch->partials[0].bytes);
+        const struct partials partials = {scratch->partials[0].bytes, f->stride, unit.columns};
+        cpu_loops_of(f->queue)->constants(f->work->monoid, work->logarithm, &partials, scratch->constants);
+        normalise_range(f, work, &unit, (struct range){0, f->units.box.length}, 1, scratch->constants);
+    }
 }
 
 static bool softmax_whole(struct queue *queue, const struct softmax_axis_work *work, struct error *error)
 {
     const enum monoid monoid = softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level);
     const struct axis_work fold = {.monoid = monoid, .type = work->x_type, .x = work->x, .box = work->box};
-    const struct folding f = {.queue = queue, .work = &fold, .units = softmax_units(work), .stride = partial_stride(monoid, work->x_type)};
-    const struct cpu_loops *const loops = cpu_loops_of(queue);
+    struct folding f = {.queue = queue, .work = &fold, .units = softmax_units(work), .stride = partial_stride(monoid, work->x_type)};
     const int threads = threads_of(queue, &f.units);
     if (is_shared(&f.units, threads))
         return false;
+    if (f.units.width > 1)
+        widen(&f.units, width_of(&f.units, columns_most(f.stride, SOFTMAX_COLUMNS), threads));
     if (open_scratch(queue, error) != ALLFOLD_OK)
         return true;
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-        struct cpu_scratch *const scratch = own_scratch(&f);
-#pragma omp for schedule(static) nowait
-        for (uint64_t number = 0; number < f.units.count; number++) {
-            const struct unit unit = unit_at(&f.units, number, work->y_outer_stride);
-            fold_unit(&f, &unit, scratch->partials[0].bytes);
-            for (uint32_t c = 0; c < unit.columns; c++)
-                loops->constants(monoid, work->logarithm, (const struct partial *)(scratch->partials[0].bytes + c * f.stride), &scratch->constants[c]);
-            normalise_range(&f, work, &unit, (struct range){0, f.units.box.length}, scratch->constants);
-        }
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int thread = 0; thread < threads; thread++) {
+        softmax_units_whole(&f, work, range_part(f.units.count, (uint64_t)thread, (uint64_t)threads));
         cpu_fence_stores();
     }
     return true;
@@ -499,6 +553,6 @@ bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work,
     (void)place;
     if (constants == NULL)
         return softmax_whole(queue, work, error);
-    normalise(queue, work, constants, error);
+    normalise(queue, work, constants);
     return true;
 }

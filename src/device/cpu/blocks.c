@@ -81,11 +81,10 @@ void cpu_normalise_by_all(const struct queue *queue, const struct softmax_work *
 #pragma omp for schedule(static) nowait
         for (uint64_t block = 0; block < blocks; block++) {
             const uint64_t start = block * BLOCK;
-            struct softmax_work step = *work;
-            step.x = (const char *)work->x + start * allfold_type_bytes(work->x_type);
-            step.y = (char *)work->y + start * allfold_type_bytes(work->y_type);
-            step.n = u64_min(work->n - start, BLOCK);
-            loops->normalise(&step, constants);
+            const uint64_t n = u64_min(work->n - start, BLOCK);
+            const struct columns x = {work->x_type, (const char *)work->x + start * allfold_type_bytes(work->x_type), n, 1, 1};
+            const struct columns y = {work->y_type, (const char *)work->y + start * allfold_type_bytes(work->y_type), n, 1, 1};
+            loops->normalise_rows(work->logarithm, &x, &y, constants);
         }
         cpu_fence_stores();
     }

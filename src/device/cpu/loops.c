@@ -131,6 +131,8 @@ FLOAT_TYPES(DEFINE)
 static round_f64_function *const round_f64_to[] = {FLOAT_TYPES(CELL)};
 #undef CELL
 
+static void round_to(allfold_type type, void *y, const double *results, uint32_t n) { round_f64_to[type](y, results, n); }
+
 static void round_f32_to(allfold_type type, void *y, const float *results, uint32_t n)
 {
     switch (type) {
@@ -145,108 +147,275 @@ static void round_f32_to(allfold_type type, void *y, const float *results, uint3
     }
 }
 
-/* Stores a piece, its whole lines past the caches unless it is read again: they need not be fetched to be filled. */
-static void store_piece(const struct softmax_work *piece, const void *from, size_t bytes)
+/* ---- softmax */
+
+/* What f32 arithmetic needs of the constants; the maximum and the sum are finite. */
+static inline void constants_f32(double max, double sum_high, double sum_low, float *base, float *least, float *shift, float *high, float *low)
 {
-    char *const to = piece->y;
-    const char *const x = from;
+    const pair sum = {sum_high, sum_low}, others = exp_others_finite(max, &sum, EXP_TERMS_F32);
+    struct softmax_constants c;
+    softmax_constants_finite(max, &others, &c);
+    *base = c.anchor_f32.base;
+    *least = c.anchor_f32.least;
+    *shift = c.anchor_f32.shift;
+    *high = c.inverse_high_f32;
+    *low = c.inverse_low_f32;
+}
+
+static const struct exp_partial *partial_at(const struct partials *of, uint32_t i) { return (const void *)(of->at + i * of->stride); }
+
+/* The same of many: as vectors. */
+static void constants_of_sums(const struct partials *of, struct softmax_constants *c)
+{
+    enum { SOME = 64 };
+    double max[SOME], sum_high[SOME], sum_low[SOME];
+    float base[SOME], least[SOME], shift[SOME], high[SOME], low[SOME];
+    for (uint32_t first = 0; first < of->count; first += SOME) {
+        const uint32_t n = of->count - first < SOME ? of->count - first : SOME;
+        for (uint32_t i = 0; i < n; i++) {
+            const struct exp_partial *const partial = partial_at(of, first + i);
+            max[i] = is_finite(partial->max) ? partial->max : 0.0;
+            sum_high[i] = partial->sum.high;
+            sum_low[i] = partial->sum.low;
+        }
+        FOLD_SIMD
+        for (uint32_t i = 0; i < n; i++)
+            constants_f32(max[i], sum_high[i], sum_low[i], &base[i], &least[i], &shift[i], &high[i], &low[i]);
+        for (uint32_t i = 0; i < n; i++) {
+            struct softmax_constants *const to = &c[first + i];
+            to->anchor_f32 = (struct exp_anchor_f32){base[i], least[i], shift[i]};
+            to->inverse_high_f32 = high[i];
+            to->inverse_low_f32 = low[i];
+            if (max[i] != partial_at(of, first + i)->max || !is_finite(sum_high[i]))
+                softmax_constants_of(partial_at(of, first + i), false, true, false, to);
+        }
+    }
+}
+
+static void constants(enum monoid monoid, bool logarithm, const struct partials *of, struct softmax_constants *c)
+{
+    const bool exact = monoid_facts[monoid].level == ALLFOLD_LEVEL_EXACT, f32_terms = monoid_facts[monoid].terms != TERMS_F64;
+    if (!exact && f32_terms && !logarithm) { /* results are computed in f32, too */
+        constants_of_sums(of, c);
+        return;
+    }
+    for (uint32_t i = 0; i < of->count; i++)
+        softmax_constants_of(of->at + i * of->stride, exact, f32_terms, logarithm, &c[i]);
+}
+
+/* The second pass goes by small pieces: the processor computes one while it stores the last. A piece is a part of a row, or of a row of columns,
+   or several whole ones, if these are short. */
+enum { SOFTMAX_PIECE = 256 };
+
+/* The constants of each element of a piece. */
+struct softmax_lanes {
+    float base_f32[SOFTMAX_PIECE], least_f32[SOFTMAX_PIECE], shift_f32[SOFTMAX_PIECE], high_f32[SOFTMAX_PIECE], low_f32[SOFTMAX_PIECE];
+    double base[SOFTMAX_PIECE], least[SOFTMAX_PIECE], high[SOFTMAX_PIECE], low[SOFTMAX_PIECE];
+    uint64_t bias[SOFTMAX_PIECE];
+    double max[SOFTMAX_PIECE], log_sum[SOFTMAX_PIECE], log_low[SOFTMAX_PIECE];
+};
+/* How results are computed: in f32, for results of f32 or of fewer bits, or in f64. */
+enum softmax_way { SOFTMAX_F32, SOFTMAX_SHORT, SOFTMAX_F64, SOFTMAX_LOG };
+static enum softmax_way way_of(bool logarithm, allfold_type x_type, allfold_type y_type)
+{
+    if (logarithm)
+        return SOFTMAX_LOG;
+    if (type_value(x_type) != VALUE_f32 || y_type == ALLFOLD_F64)
+        return SOFTMAX_F64;
+    return y_type == ALLFOLD_F32 ? SOFTMAX_F32 : SOFTMAX_SHORT;
+}
+
+/* Constants for the elements of `count` rows of `width`: each of these has its own, or each column. */
+static inline void set_lanes(struct softmax_lanes *lanes, enum softmax_way way, const struct softmax_constants *c, bool rows, uint32_t count,
+                             uint32_t width)
+{
+#define SET(field, constant)                            \
+    for (uint32_t r = 0; r < count; r++)                \
+        for (uint32_t i = 0; i < width; i++)            \
+            lanes->field[r * width + i] = c[rows ? r : i].constant
+    switch (way) {
+    case SOFTMAX_F32:
+    case SOFTMAX_SHORT:
+        SET(base_f32, anchor_f32.base);
+        SET(least_f32, anchor_f32.least);
+        SET(shift_f32, anchor_f32.shift);
+        SET(high_f32, inverse_high_f32);
+        SET(low_f32, inverse_low_f32);
+        break;
+    case SOFTMAX_F64:
+        SET(base, anchor.base);
+        SET(least, anchor.least);
+        SET(bias, anchor.bias);
+        SET(high, inverse_high);
+        SET(low, inverse_low);
+        break;
+    case SOFTMAX_LOG:
+        SET(max, max);
+        SET(log_sum, log_sum);
+        SET(log_low, log_low);
+        break;
+    }
+#undef SET
+}
+
+/* Result i of a piece. */
+static inline float lane_f32(const struct softmax_lanes *lanes, float x, uint32_t i, bool to_f32)
+{
+    struct softmax_constants c;
+    c.anchor_f32.base = lanes->base_f32[i];
+    c.anchor_f32.least = lanes->least_f32[i];
+    c.anchor_f32.shift = lanes->shift_f32[i];
+    c.inverse_high_f32 = lanes->high_f32[i];
+    c.inverse_low_f32 = lanes->low_f32[i];
+    return to_f32 ? softmax_f32(x, &c) : softmax_short(x, &c);
+}
+static inline double lane_f64(const struct softmax_lanes *lanes, double x, uint32_t i)
+{
+    struct softmax_constants c;
+    c.anchor.base = lanes->base[i];
+    c.anchor.least = lanes->least[i];
+    c.anchor.bias = lanes->bias[i];
+    c.inverse_high = lanes->high[i];
+    c.inverse_low = lanes->low[i];
+    return softmax_f64(x, &c);
+}
+static inline double lane_log(const struct softmax_lanes *lanes, double x, uint32_t i)
+{
+    struct softmax_constants c;
+    c.max = lanes->max[i];
+    c.log_sum = lanes->log_sum[i];
+    c.log_low = lanes->log_low[i];
+    return log_softmax_f64(x, &c);
+}
+
+/* The results of a piece, of values in f32 or f64. */
+static void softmax_results(const struct softmax_lanes *restrict lanes, enum softmax_way way, const void *restrict values, void *restrict results,
+                            uint32_t n)
+{
+#define EACH(type, result)                        \
+    do {                                          \
+        const type *const x = values;             \
+        type *const y = results;                  \
+        FOLD_SIMD                                 \
+        for (uint32_t i = 0; i < n; i++)          \
+            y[i] = result;                        \
+    } while (0)
+    switch (way) {
+    case SOFTMAX_F32: EACH(float, lane_f32(lanes, x[i], i, true)); break;
+    case SOFTMAX_SHORT: EACH(float, lane_f32(lanes, x[i], i, false)); break;
+    case SOFTMAX_F64: EACH(double, lane_f64(lanes, x[i], i)); break;
+    case SOFTMAX_LOG: EACH(double, lane_log(lanes, x[i], i)); break;
+    }
+#undef EACH
+}
+
+/* What a piece has of an array: runs of neighbours, from element `first` on, as far apart as its rows. */
+struct runs {
+    const struct columns *of;
+    uint64_t first;
+    uint32_t count, width;
+};
+static char *run_at(const struct runs *runs, uint32_t r)
+{
+    return (char *)(uintptr_t)runs->of->x + (runs->first + r * runs->of->stride) * types[runs->of->type].element_bytes;
+}
+/* The same as one run, if they lie so. */
+static struct runs joined(const struct runs *runs)
+{
+    const bool together = runs->count == 1 || runs->of->stride == runs->width;
+    return (struct runs){runs->of, runs->first, together ? 1 : runs->count, together ? runs->count * runs->width : runs->width};
+}
+
+/* The elements as values, next to each other: in the buffer, unless they lie so already. */
+static const void *values_together(const struct runs *runs, bool f32, void *buffer)
+{
+    const struct runs all = joined(runs);
+    const size_t bytes = all.width * (f32 ? sizeof(float) : sizeof(double));
+    const bool converted = !f32 || all.of->type != ALLFOLD_F32;
+    if (!converted && all.count == 1)
+        return run_at(&all, 0);
+    for (uint32_t r = 0; r < all.count; r++)
+        if (converted)
+            (f32 ? types[all.of->type].values : types[all.of->type].f64)((char *)buffer + r * bytes, run_at(&all, r), all.width);
+        else
+            memcpy((char *)buffer + r * bytes, run_at(&all, r), bytes);
+    return buffer;
+}
+
+/* Stores bytes, whole lines past the caches: they need not be fetched to be filled. */
+static void store_past(char *to, const char *from, size_t bytes)
+{
     size_t done = 0;
 #ifdef __AVX__
     const size_t head = (size_t)(-(uintptr_t)to & 63);
-    if (!piece->read_again && bytes >= head + 64) {
-        memcpy(to, x, head);
+    if (bytes >= head + 64) {
+        memcpy(to, from, head);
         for (done = head; done + 64 <= bytes; done += 64)
             for (size_t i = done; i < done + 64; i += 32)
-                _mm256_stream_si256((__m256i *)(to + i), _mm256_loadu_si256((const __m256i *)(x + i)));
+                _mm256_stream_si256((__m256i *)(to + i), _mm256_loadu_si256((const __m256i *)(from + i)));
     }
 #endif
-    memcpy(to + done, x + done, bytes - done);
+    memcpy(to + done, from + done, bytes - done);
 }
 
-static void constants(enum monoid monoid, bool logarithm, const struct partial *partial, struct softmax_constants *c)
+static void store_results(const struct runs *runs, bool f32, const void *results)
 {
-    softmax_constants_of(partial->bytes, monoid_facts[monoid].level == ALLFOLD_LEVEL_EXACT, monoid_facts[monoid].terms != TERMS_F64, logarithm, c);
-}
-
-/* Softmax goes by smaller pieces: the processor then computes one while it stores the last. */
-enum { SOFTMAX_PIECE = 256 };
-
-static inline void softmax_values_f32(const struct softmax_constants *c, bool to_f32, const float *x, float *results, uint32_t n)
-{
-    if (to_f32) {
-        FOLD_SIMD
-        for (uint32_t i = 0; i < n; i++)
-            results[i] = softmax_f32(x[i], c);
-    } else {
-        FOLD_SIMD
-        for (uint32_t i = 0; i < n; i++)
-            results[i] = softmax_short(x[i], c);
-    }
-}
-
-/* One piece in f32 arithmetic: x in f16, bf16 or f32, y likewise. */
-static void normalise_piece_f32(const struct softmax_work *piece, const struct softmax_constants *c)
-{
-    const uint32_t n = (uint32_t)piece->n;
-    _Alignas(64) float values[SOFTMAX_PIECE], results[SOFTMAX_PIECE];
-    _Alignas(64) unsigned char rounded[SOFTMAX_PIECE * sizeof(uint16_t)];
-    const float *in = piece->x;
-    if (piece->x_type != ALLFOLD_F32) {
-        types[piece->x_type].values(values, piece->x, n);
-        in = values;
-    }
-    if (c->anchor_f32.base != 0)
-        softmax_values_f32(c, piece->y_type == ALLFOLD_F32, in, results, n);
-    else { /* as in the first pass: the compiler sees that there is nothing to subtract */
-        struct softmax_constants usual = *c;
-        usual.anchor_f32.base = 0;
-        softmax_values_f32(&usual, piece->y_type == ALLFOLD_F32, in, results, n);
-    }
-    if (piece->y_type == ALLFOLD_F32) {
-        store_piece(piece, results, n * sizeof *results);
-    } else {
-        round_f32_to(piece->y_type, rounded, results, n);
-        store_piece(piece, rounded, n * types[piece->y_type].element_bytes);
-    }
-}
-
-/* All of the constants is loaded before the loops: else they have branches. */
-static void normalise_piece_f64(const struct softmax_work *piece, struct softmax_constants c)
-{
-    const uint32_t n = (uint32_t)piece->n;
-    _Alignas(64) double values[SOFTMAX_PIECE], results[SOFTMAX_PIECE];
-    _Alignas(64) unsigned char rounded[SOFTMAX_PIECE * sizeof(float)];
-    types[piece->x_type].f64(values, piece->x, n);
-    if (piece->logarithm) {
-        FOLD_SIMD
-        for (uint32_t i = 0; i < n; i++)
-            results[i] = log_softmax_f64(values[i], &c);
-    } else {
-        FOLD_SIMD
-        for (uint32_t i = 0; i < n; i++)
-            results[i] = softmax_f64(values[i], &c);
-    }
-    if (piece->y_type == ALLFOLD_F64) {
-        store_piece(piece, results, n * sizeof *results);
-    } else {
-        round_f64_to[piece->y_type](rounded, results, n);
-        store_piece(piece, rounded, n * types[piece->y_type].element_bytes);
-    }
-}
-
-static void normalise(const struct softmax_work *work, const struct softmax_constants *constants)
-{
-    const struct softmax_constants c = *constants;
-    const bool f32 = !work->logarithm && type_value(work->x_type) == VALUE_f32 && work->y_type != ALLFOLD_F64;
-    struct softmax_work piece = *work;
-    for (uint64_t start = 0; start < work->n; start += SOFTMAX_PIECE) {
-        piece.n = u64_min(work->n - start, SOFTMAX_PIECE);
-        piece.x = (const char *)work->x + start * types[work->x_type].element_bytes;
-        piece.y = (char *)work->y + start * types[work->y_type].element_bytes;
+    _Alignas(64) char rounded[SOFTMAX_PIECE * sizeof(float)];
+    const struct runs all = joined(runs);
+    const allfold_type type = all.of->type;
+    const size_t bytes = all.width * types[type].element_bytes;
+    const char *from = results;
+    if (type != (f32 ? ALLFOLD_F32 : ALLFOLD_F64)) {
+        from = rounded;
         if (f32)
-            normalise_piece_f32(&piece, &c);
+            round_f32_to(type, rounded, results, all.count * all.width);
         else
-            normalise_piece_f64(&piece, c);
+            round_f64_to[type](rounded, results, all.count * all.width);
+    }
+    for (uint32_t r = 0; r < all.count; r++)
+        store_past(run_at(&all, r), from + r * bytes, bytes);
+}
+
+static void normalise_piece(enum softmax_way way, const struct softmax_lanes *lanes, const struct runs *x, const struct runs *y)
+{
+    const bool f32 = way == SOFTMAX_F32 || way == SOFTMAX_SHORT;
+    _Alignas(64) char values[SOFTMAX_PIECE * sizeof(double)], results[SOFTMAX_PIECE * sizeof(double)];
+    softmax_results(lanes, way, values_together(x, f32, values), results, x->count * x->width);
+    store_results(y, f32, results);
+}
+
+static void normalise_rows(bool logarithm, const struct columns *x, const struct columns *y, const struct softmax_constants *constants)
+{
+    const enum softmax_way way = way_of(logarithm, x->type, y->type);
+    const uint32_t width = (uint32_t)u64_min(u64_max(x->length, 1), SOFTMAX_PIECE), most = SOFTMAX_PIECE / width;
+    struct softmax_lanes lanes;
+    for (uint32_t r = 0, count; r < x->columns; r += count) {
+        count = x->columns - r < most ? x->columns - r : most;
+        set_lanes(&lanes, way, constants + r, true, count, width);
+        for (uint64_t start = 0; start < x->length; start += width) {
+            const uint32_t n = (uint32_t)u64_min(x->length - start, width);
+            normalise_piece(way, &lanes, &(struct runs){x, r * x->stride + start, count, n}, &(struct runs){y, r * y->stride + start, count, n});
+        }
+    }
+}
+
+static void normalise_columns(bool logarithm, const struct columns *x, const struct columns *y, const struct softmax_constants *constants)
+{
+    enum { AHEAD = 8 };
+    const enum softmax_way way = way_of(logarithm, x->type, y->type);
+    const size_t bytes = types[x->type].element_bytes;
+    struct softmax_lanes lanes;
+    for (uint32_t first = 0, width; first < x->columns; first += width) {
+        width = x->columns - first < SOFTMAX_PIECE ? x->columns - first : SOFTMAX_PIECE;
+        const uint32_t most = (uint32_t)u64_min(x->length, SOFTMAX_PIECE / width);
+        set_lanes(&lanes, way, constants + first, false, most, width);
+        for (uint64_t row = 0; row < x->length; row += most) {
+            const uint32_t count = (uint32_t)u64_min(most, x->length - row);
+            const struct runs from = {x, row * x->stride + first, count, width};
+            if (x->stride > width && row + AHEAD < x->length) /* rows that lie far apart are no stream that the processor sees */
+                prefetch_rows((struct matrix){(unsigned char *)run_at(&from, 0), x->stride * bytes}, AHEAD, count, width * bytes);
+            normalise_piece(way, &lanes, &from, &(struct runs){y, row * y->stride + first, count, width});
+        }
     }
 }
 
@@ -260,7 +429,7 @@ static void columns_take(const struct columns *x, const struct conversion *conve
     enum { ROWS = 16 };
     _Alignas(64) unsigned char converted[ROWS * COLUMNS_ACROSS * sizeof(uint64_t)];
     if (conversion->convert == NULL) {
-        transpose(to, from, n, x->columns, bytes, FAR_FROM);
+        transpose(to, from, n, x->columns, bytes, true);
         return;
     }
     for (uint32_t row = 0; row < n; row += ROWS) {
@@ -269,42 +438,14 @@ static void columns_take(const struct columns *x, const struct conversion *conve
         for (uint32_t r = 0; r < rows; r++)
             conversion->convert(converted + r * COLUMNS_ACROSS * value_bytes, from.at + (row + r) * from.stride, x->columns);
         transpose((struct matrix){to.at + row * value_bytes, to.stride}, (struct matrix){converted, COLUMNS_ACROSS * value_bytes}, rows,
-                  x->columns, value_bytes, FAR_NONE);
+                  x->columns, value_bytes, false);
     }
 }
 
 #include "device/cpu/side_by_side.h"
 
-/* Values have element types of their own, as which softmax takes them. */
-static const allfold_type type_of_value[VALUE_COUNT] = {
-    [VALUE_f32] = ALLFOLD_F32, [VALUE_f64] = ALLFOLD_F64, [VALUE_i32] = ALLFOLD_INT32,
-    [VALUE_i64] = ALLFOLD_INT64, [VALUE_u32] = ALLFOLD_UINT32, [VALUE_u64] = ALLFOLD_UINT64};
-
-static void normalise_columns(const struct softmax_work *work, const struct columns *x, const struct columns *y,
-                              const struct softmax_constants *constants, struct column_buffers *buffers)
-{
-    unsigned char *const values = buffers->values, *const results = buffers->results;
-    const struct conversion conversion = conversion_of(MONOID_sum, x->type); /* to plain values */
-    const size_t value_bytes = conversion.bytes, y_bytes = types[y->type].element_bytes;
-    for (uint64_t start = 0; start < x->length; start += COLUMN_RUN) {
-        const uint32_t n = (uint32_t)u64_min(x->length - start, COLUMN_RUN);
-        const struct matrix to = {(unsigned char *)(uintptr_t)y->x + start * y->stride * y_bytes, y->stride * y_bytes};
-        columns_take(x, &conversion, start, n, values);
-        for (uint32_t c = 0; c < x->columns; c++) {
-            struct softmax_work column = *work;
-            column.x_type = type_of_value[type_value(x->type)];
-            column.x = values + c * COLUMN_STEP * value_bytes;
-            column.y = results + c * COLUMN_STEP * y_bytes;
-            column.n = n;
-            column.read_again = true;
-            normalise(&column, &constants[c]);
-        }
-        transpose(to, (struct matrix){results, COLUMN_STEP * y_bytes}, x->columns, n, y_bytes, FAR_TO);
-    }
-}
-
 #define JOIN(a, b) a##b
 #define EXPAND(a, b) JOIN(a, b)
 #define TEXT(x) #x
 #define NAME_OF(x) TEXT(x)
-const struct cpu_loops EXPAND(cpu_loops_, CPU_ISA) = {NAME_OF(CPU_ISA), fold, fold_columns, fold_rows, constants, normalise_columns, normalise};
+const struct cpu_loops EXPAND(cpu_loops_, CPU_ISA) = {NAME_OF(CPU_ISA), fold, fold_columns, fold_rows, round_to, constants, normalise_rows, normalise_columns};

@@ -22,13 +22,11 @@ enum { COLUMNS_MAX = FOLD_COLUMNS, COLUMNS_ACROSS = 64 };
    same few lines of the first-level cache. */
 enum { COLUMN_RUN = FOLD_RUN, COLUMN_STEP = COLUMN_RUN + 16 };
 
-/* In which columns are brought to rows, COLUMNS_ACROSS at a time: some 500 KB. Folds keep their lanes in `results`, and a few rows of
-   values in `values`. */
+/* In `values` columns are brought to rows, COLUMNS_ACROSS at a time, or a few rows to values; `results` has the lanes: some 350 KB. */
 struct column_buffers {
     __attribute__((aligned(64))) unsigned char values[COLUMNS_ACROSS * COLUMN_STEP * sizeof(uint64_t)];
-    __attribute__((aligned(64))) unsigned char results[COLUMNS_ACROSS * COLUMN_STEP * sizeof(uint64_t)];
+    __attribute__((aligned(64))) unsigned char lanes[FOLD_LANES_BYTES];
 };
-static_assert(FOLD_LANES_BYTES <= COLUMNS_ACROSS * COLUMN_STEP * sizeof(uint64_t), "room for lanes");
 static_assert(FOLD_ROWS * FOLD_COLUMNS <= COLUMNS_ACROSS * COLUMN_STEP, "room for rows");
 
 /* Folds of columns, or of rows, side by side. */
@@ -43,6 +41,12 @@ struct side_by_side {
     struct column_buffers *buffers;
 };
 
+struct partials {
+    const unsigned char *at;
+    size_t stride;
+    uint32_t count;
+};
+
 struct cpu_loops {
     const char *name;
     /* Takes the work, of less than 2^32 elements, into *partial. */
@@ -50,14 +54,14 @@ struct cpu_loops {
     /* Fold columns, or rows of less than 2^32 elements. */
     void (*fold_columns)(const struct side_by_side *fold);
     void (*fold_rows)(const struct side_by_side *fold);
+    /* Rounds results to elements of a floating-point type. */
+    void (*round)(allfold_type type, void *elements, const double *results, uint32_t n);
     /* The constants of softmax's second pass, or of log-softmax's. */
-    void (*constants)(enum monoid monoid, bool logarithm, const struct partial *partial, struct softmax_constants *constants);
-    /* The second pass of softmax of each column, from its constants, to columns of y, which has the same type where work says so;
-       work has neither x nor y. */
-    void (*normalise_columns)(const struct softmax_work *work, const struct columns *x, const struct columns *y,
-                              const struct softmax_constants *constants, struct column_buffers *buffers);
-    /* The second pass of softmax. Results may be stored past the caches: cpu_fence_stores follows the last pass of a thread. */
-    void (*normalise)(const struct softmax_work *work, const struct softmax_constants *constants);
+    void (*constants)(enum monoid monoid, bool logarithm, const struct partials *partials, struct softmax_constants *constants);
+    /* The second pass of softmax, or of log-softmax, of each row or column of x, from its constants, to those of y. Results may be stored past the
+       caches: cpu_fence_stores follows the last pass of a thread. */
+    void (*normalise_rows)(bool logarithm, const struct columns *x, const struct columns *y, const struct softmax_constants *constants);
+    void (*normalise_columns)(bool logarithm, const struct columns *x, const struct columns *y, const struct softmax_constants *constants);
 };
 
 extern const struct cpu_loops cpu_loops_base;

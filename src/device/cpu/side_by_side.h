@@ -1,17 +1,22 @@
 /* Folds of columns, and of short rows, side by side: a part of loops.c, which includes it where what it uses is defined. */
 #pragma once
 
+enum { LANES_WIDE = 16 };
+
 /* Folds side by side: columns_template.h. No `take`: there is no such way. */
 struct lanes {
     void (*start)(void *state, const struct fold_rows *rows);
     void (*take)(void *state, const struct fold_rows *rows);
-    bool (*settle)(const void *state, uint32_t c, void *partial);
+    bool (*settle)(const void *state, uint32_t c, void *partial, uint64_t first);
+    uint32_t least; /* fewer columns are brought to rows */
     void (*close)(void *partial); /* or NULL: propagates carries */
 };
 #define OPEN_LANES(monoid, value) \
-    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, NULL},
+    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, 0, NULL},
+#define WIDE_LANES(monoid, value) \
+    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, LANES_WIDE, NULL},
 #define CLOSED_LANES(monoid, value) \
-    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, monoid##_lanes_close_##value},
+    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, 0, monoid##_lanes_close_##value},
 static const struct lanes lanes[MONOID_COUNT][VALUE_COUNT] = {
     [MONOID_sum] = {VALUES(OPEN_LANES, sum)},
     [MONOID_min] = {VALUES(OPEN_LANES, min)},
@@ -19,11 +24,17 @@ static const struct lanes lanes[MONOID_COUNT][VALUE_COUNT] = {
     [MONOID_norm1] = {VALUES(OPEN_LANES, norm1)},
     [MONOID_norm2] = {VALUES_F32(OPEN_LANES, norm2)},
     [MONOID_norminf] = {VALUES(OPEN_LANES, norminf)},
+    [MONOID_argmin] = {VALUES(WIDE_LANES, argmin)},
+    [MONOID_argmax] = {VALUES(WIDE_LANES, argmax)},
+    [MONOID_sumexp] = {VALUES_F32(WIDE_LANES, sumexp)},
+    [MONOID_sumexp_half] = {VALUES_F32(WIDE_LANES, sumexp)},
+    [MONOID_sumexp_quick] = {VALUES_F32(WIDE_LANES, sumexp_quick)},
     [MONOID_sum_exact] = {VALUES_FLOAT(CLOSED_LANES, sum_exact)},
     [MONOID_norm1_exact] = {VALUES_FLOAT(CLOSED_LANES, norm1_exact)},
     [MONOID_norm2_exact] = {VALUES_F32(CLOSED_LANES, norm2_exact)},
 };
 #undef OPEN_LANES
+#undef WIDE_LANES
 #undef CLOSED_LANES
 
 /* Results without partials: of lanes, and of a row. NULL: there are none. */
@@ -40,6 +51,9 @@ static const struct direct direct[MONOID_COUNT][VALUE_COUNT] = {
 #define ROW(monoid) [MONOID_##monoid] = {VALUES_F32(DIRECT, monoid) VALUES_F64(DIRECT_LANES, monoid)},
     ROW(sum_exact) ROW(norm1_exact)
 #undef ROW
+    [MONOID_argmin] = {VALUES(DIRECT_LANES, argmin)}, /* places */
+    [MONOID_argmax] = {VALUES(DIRECT_LANES, argmax)},
+    [MONOID_sumexp_quick] = {VALUES_F32(DIRECT_LANES, sumexp_quick)},
 };
 #undef DIRECT
 #undef DIRECT_LANES
@@ -77,10 +91,13 @@ static void close_partial(const struct side_fold *fold, uint64_t c)
         fold->lanes->close(partial_of(fold, c));
 }
 
+/* Whether there are lanes for this number of columns, or of rows. */
+static bool has_lanes(const struct side_fold *fold, uint32_t columns) { return fold->lanes->take != NULL && columns >= fold->lanes->least; }
+
 /* Whether lanes are tried. If many columns of a run after run fail, more and more runs go without a trial. */
-static bool lanes_try(struct side_fold *fold)
+static bool lanes_try(struct side_fold *fold, uint32_t columns)
 {
-    const bool tries = fold->lanes->take != NULL && fold->skip == 0;
+    const bool tries = has_lanes(fold, columns) && fold->skip == 0;
     fold->skip -= fold->skip > 0;
     return tries;
 }
@@ -153,7 +170,7 @@ static void fold_transposed(const struct side_fold *fold, struct range run, uint
 /* Takes a run of some columns as they lie. */
 static void take_run(const struct side_fold *fold, const struct columns *x, struct range run)
 {
-    void *const state = fold->f->buffers->results;
+    void *const state = fold->f->buffers->lanes;
     const uint32_t n = (uint32_t)run.count, some = n < FOLD_ROWS ? n : FOLD_ROWS, step = fold->conversion.convert == NULL ? n : FOLD_ROWS;
     struct fold_rows rows = rows_at(fold, x, run.first, some);
     fold->lanes->start(state, &rows);
@@ -168,14 +185,14 @@ static void take_run(const struct side_fold *fold, const struct columns *x, stru
 /* Folds a run of the columns [c, c + columns) as they lie. Returns the number of those for which that did not do. */
 static uint32_t fold_lanes(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns)
 {
-    const void *const state = fold->f->buffers->results;
+    const void *const state = fold->f->buffers->lanes;
     struct columns some = fold->f->x;
     uint32_t failed = 0;
     some.x = (const char *)some.x + c * types[some.type].element_bytes;
     some.columns = columns;
     take_run(fold, &some, run);
     for (uint32_t i = 0; i < columns; i++)
-        if (!fold->lanes->settle(state, i, partial_of(fold, c + i))) {
+        if (!fold->lanes->settle(state, i, partial_of(fold, c + i), fold->f->first + run.first)) {
             failed++;
             fold_transposed(fold, run, c + i, 1);
         }
@@ -186,7 +203,7 @@ static uint32_t fold_lanes(const struct side_fold *fold, struct range run, uint3
 static void store_direct(const struct side_fold *fold, uint64_t c, uint32_t columns)
 {
     const struct side_by_side *const f = fold->f;
-    fold->direct->lanes(f->buffers->results, columns, f->results + c, f->finished + c);
+    fold->direct->lanes(f->buffers->lanes, columns, f->results + c, f->finished + c);
 }
 
 /* Folds those of some columns, COLUMNS_ACROSS at most, that have no result: if they are many, all together. */
@@ -232,7 +249,7 @@ static void fold_strip(struct side_fold *fold, uint32_t c, uint32_t columns)
         begin_partial(fold, i);
     for (uint64_t start = 0; start < length; start += FOLD_LANE_RUN) {
         const struct range run = {start, u64_min(length - start, FOLD_LANE_RUN)};
-        const bool tries = lanes_try(fold), closes = start + run.count == length || (start / FOLD_LANE_RUN + 1) % CLOSE_RUNS == 0;
+        const bool tries = lanes_try(fold, columns), closes = start + run.count == length || (start / FOLD_LANE_RUN + 1) % CLOSE_RUNS == 0;
         if (tries)
             lanes_tried(fold, fold_lanes(fold, run, c, columns), columns);
         for (uint32_t i = 0; i < columns && !tries; i += COLUMNS_ACROSS)
@@ -245,7 +262,7 @@ static void fold_strip(struct side_fold *fold, uint32_t c, uint32_t columns)
 static void fold_columns(const struct side_by_side *f)
 {
     struct side_fold fold = side_fold_of(f);
-    const bool is_direct = fold.direct != NULL && fold.direct->lanes != NULL && f->x.length <= FOLD_LANE_RUN;
+    const bool is_direct = fold.direct != NULL && fold.direct->lanes != NULL && f->x.length <= FOLD_LANE_RUN && has_lanes(&fold, f->x.columns);
     const uint32_t most = fold.conversion.convert != NULL ? VALUES_MOST : FOLD_COLUMNS; /* values need room in a cache, too */
     if (f->finished != NULL)
         memset(f->finished, 0, f->x.columns);
@@ -273,9 +290,9 @@ static void take_rows(const struct side_fold *fold, uint64_t r, uint32_t rows)
         columns_take(&part, &fold->conversion, 0, rows, values);
         struct fold_rows across = {values, COLUMN_STEP, part.columns < FOLD_ROWS ? part.columns : FOLD_ROWS, rows, NULL};
         if (start == 0)
-            fold->lanes->start(f->buffers->results, &across);
+            fold->lanes->start(f->buffers->lanes, &across);
         across.count = part.columns;
-        fold->lanes->take(f->buffers->results, &across);
+        fold->lanes->take(f->buffers->lanes, &across);
     }
 }
 
@@ -325,7 +342,7 @@ static uint32_t fold_rows_across(const struct side_fold *fold, uint64_t r, uint3
         if (f->finished != NULL && f->finished[r + i])
             continue;
         begin_partial(fold, r + i);
-        if (fold->lanes->settle(f->buffers->results, i, partial_of(fold, r + i)))
+        if (fold->lanes->settle(f->buffers->lanes, i, partial_of(fold, r + i), f->first))
             close_partial(fold, r + i);
         else {
             failed++;
@@ -361,12 +378,12 @@ static void fold_rows(const struct side_by_side *f)
 {
     struct side_fold fold = side_fold_of(f);
     const uint32_t most = rows_are_direct(&fold) ? ROW_SHORT_DIRECT : ROW_SHORT;
-    const bool is_short = f->x.length > 0 && f->x.length <= most && fold.lanes->take != NULL;
+    const bool is_short = f->x.length > 0 && f->x.length <= most;
     if (f->finished != NULL)
         memset(f->finished, 0, f->x.columns);
     for (uint64_t r = 0; r < f->x.columns; r += ROWS_TOGETHER) {
         const uint32_t rows = (uint32_t)u64_min(f->x.columns - r, ROWS_TOGETHER);
-        if (is_short && lanes_try(&fold))
+        if (is_short && lanes_try(&fold, rows))
             lanes_tried(&fold, fold_rows_across(&fold, r, rows), rows);
         else
             fold_rows_singly(&fold, r, rows);

@@ -112,24 +112,21 @@ static inline void prefetch_rows(struct matrix from, uint32_t row, uint32_t rows
             FOLD_PREFETCH_FAR(from.at + r * from.stride + at);
 }
 
-/* to[c][r] = from[r][c], elements of 1, 2, 4 or 8 bytes. The side that is far, in no cache, is taken row by row, as lines of it that are left half
-   done do not stay in a cache, and its next rows are asked for. */
-enum far { FAR_NONE, FAR_FROM, FAR_TO };
-static void transpose(struct matrix to, struct matrix from, uint32_t rows, uint32_t columns, size_t bytes, enum far far)
+/* to[c][r] = from[r][c], elements of 1, 2, 4 or 8 bytes. Row by row, as lines that are left half done do not stay in a cache. far: rows are in no cache,
+   and the next ones are asked for. */
+static void transpose(struct matrix to, struct matrix from, uint32_t rows, uint32_t columns, size_t bytes, bool far)
 {
     uint32_t row = 0, column = 0;
 #ifdef HAVE_SHUFFLES
     const uint32_t side = bytes == 8 ? 4 : 8;
-    const bool reads = far != FAR_TO;
     if (bytes >= 2) {
         row = rows / side * side;
         column = columns / side * side;
     }
-    for (uint32_t i = 0; i < (reads ? row : column); i += side) {
-        if (far != FAR_NONE)
-            prefetch_rows(reads ? from : to, i + 4 * side, side, (reads ? columns : rows) * bytes);
-        for (uint32_t j = 0; j < (reads ? column : row); j += side) {
-            const uint32_t r = reads ? i : j, c = reads ? j : i;
+    for (uint32_t r = 0; r < row; r += side) {
+        if (far)
+            prefetch_rows(from, r + 4 * side, side, columns * bytes);
+        for (uint32_t c = 0; c < column; c += side) {
             unsigned char *const y = to.at + c * to.stride + r * bytes;
             const unsigned char *const x = from.at + r * from.stride + c * bytes;
             if (bytes == 2)

@@ -69,7 +69,7 @@ allfold_status cuda_gradient_axis(struct queue *queue, const struct gradient_wor
 bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
                        struct error *error)
 {
-    const struct softmax_work row = {work->x, work->y, work->x_type, work->y_type, work->box.length, work->logarithm, work->level, false};
+    const struct softmax_work row = {work->x, work->y, work->x_type, work->y_type, work->box.length, work->logarithm, work->level};
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const working = (struct cuda_queue *)queue;
     const struct row_softmax_call rows = {&working->space, cuda->capacity, *work};
