@@ -73,14 +73,16 @@ HOST_DEVICE struct exp_anchor_f64 exp_anchor_f64(double m, int32_t range)
     return anchor;
 }
 
-/* x - base, but at least `least`. On the host NaN gives NaN; on the device `least`, in one instruction: see larger_f32. */
+/* x - base, but at least `least`. On the host NaN gives NaN, always the same one: the low bits of others would become a power of two. On the device
+   it gives `least`, in one instruction: see larger_f32. */
 HOST_DEVICE float exp_clamp_f32(float x, const struct exp_anchor_f32 *m)
 {
     const float u = x - m->base;
 #ifdef __CUDA_ARCH__
     return fmaxf(u, m->least);
 #else
-    return u < m->least ? m->least : u;
+    const float clamped = u < m->least ? m->least : u; /* one instruction, and NaN if u is */
+    return clamped == clamped ? clamped : NAN;
 #endif
 }
 HOST_DEVICE double exp_clamp_f64(double x, const struct exp_anchor_f64 *m)

@@ -85,12 +85,7 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, REAL
     double sum[FOLD_LANES] = {0.0};
     (void)largest;
     FOLD_FOR_LANES(n, i, lane, {
-        const float term = exp_quick_f32(x[i], m);
-#ifdef __CUDA_ARCH__
-        sum[lane] += (double)term;
-#else
-        sum[lane] += (double)(x[i] == x[i] ? term : x[i]);
-#endif
+        sum[lane] += (double)exp_quick_f32(x[i], m);
     });
     pair_add(&partial->sum, lanes_total(sum) * power_of_two(-SOFTMAX_UP_F32));
 #else
@@ -187,11 +182,10 @@ HOST_DEVICE double NAME_FN(lane_term)(V x, float least, float shift)
 {
     const struct exp_anchor_f32 anchor = {0.0f, least, shift};
 #ifdef EXP_QUICK
-    const double term = (double)exp_quick_f32(x, &anchor);
+    return (double)exp_quick_f32(x, &anchor);
 #else
-    const double term = exp_term_f32(x, &anchor);
+    return exp_term_f32(x, &anchor);
 #endif
-    return x == x ? term : (double)x;
 }
 HOST_DEVICE bool NAME_FN(lane_holds)(float max, float from, double sum) { return (max <= EXP_WHOLE) & (max - from < EXP_LANE_RISE) & (sum == sum); }
 /* The sum, relative to the reference of max. */
