@@ -31,7 +31,8 @@ struct axis_cut {
     struct axis_stage stage;
     bool quick;              /* exact sums: plain additions are tried first, */
     bool in_pairs;           /* of pairs of doubles */
-    uint32_t *again;         /* NULL; or whether any, and behind it which, of all rows plain additions of splits could not finish: those are folded by words */
+    bool apart;              /* and that by axis_splits and axis_combine, which fold nothing by words, */
+    uint32_t *again;         /* NULL; or which of all rows these could not finish: a mark for each */
     bool finishes;           /* results are wanted, not partials */
     struct axis_finish finish;
 };
@@ -114,6 +115,21 @@ static __device__ __forceinline__ void runs_take(typename Axis::state *state, ty
     }
 }
 
+/* Takes a whole tile, whose elements behind the end are Axis::rest(). */
+template <class Axis>
+static __device__ __forceinline__ void tile_take(typename Axis::state *state, const typename Axis::value *values, const struct axis_run &run,
+                                                 const struct axis_tile &tile)
+{
+    typedef typename Axis::value value;
+    if constexpr (Axis::words < 0)
+        if constexpr (Axis::loads_again)
+            return state->partial.tile_take(values, AXIS_SHAPE.tile, [&](uint32_t i) {
+                const uint64_t at = tile_place(tile, i);
+                return at < run.length ? ((const value *)run.x)[at * run.stride] : Axis::rest();
+            });
+    Axis::take(state, values, AXIS_SHAPE.tile, AXIS_MARK);
+}
+
 /* Takes a member's tiles of aligned elements of 4 bytes or less, as long as all vectors are there that it loads at a time: those of one tile, or of
    several tiles of short elements, so that as many bytes of these are under way. */
 template <class Axis, class Element>
@@ -135,7 +151,7 @@ static __device__ __forceinline__ void whole_vectors_take(typename Axis::state *
 #pragma unroll
             for (uint32_t i = 0; i < size; i++)
                 values[i] = Element::load(vector_element<stored>(loaded[from + i / count], i % count));
-            Axis::take(state, values, size, AXIS_MARK);
+            tile_take<Axis>(state, values, run, *tile);
             Axis::place(state, *tile, first);
             tile->first += step;
         }
@@ -188,7 +204,7 @@ static __device__ __forceinline__ void member_take(typename Axis::state *state, 
         if constexpr (Axis::takes_tiles) {
             Axis::take_tile(state, values, tile, run.length, cut.first + begin);
         } else if (Axis::has_rest || tile_place(tile, size - 1) < run.length) {
-            Axis::take(state, values, size, AXIS_MARK);
+            tile_take<Axis>(state, values, run, tile);
             Axis::place(state, tile, cut.first + begin);
         } else if constexpr (!Axis::has_rest)
             runs_take<Axis>(state, values, tile, run.length, cut.first + begin);

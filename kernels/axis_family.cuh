@@ -181,24 +181,21 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
         const bool doubles_round = quick::in_doubles && bytes == 4;
         const bool fills = cut.box.inner > 1 && cut.results >> (is_light<Axis>(true) ? side_bits_of(cut, work->x, multiprocessors) : 0)
                                                     >= (uint64_t)multiprocessors * whole_columns_of(Axis::cost).enough(cut.box.length);
-        const bool is_one = (cut.splits == 1 || fills) && cut.box.length <= (doubles_round ? AXIS_SHAPE.quick_f32 : AXIS_SHAPE.quick);
-        const bool splits_quickly = quick::can_split && cut.splits > 1
-                                    && (cut.results + 1) * sizeof *cut.again <= work->bytes / AXIS_MARKS_PART;
-        cut.quick = tries && cut.finishes && rows.count == work->box.outer * work->box.inner && (is_one || splits_quickly);
+        const bool can_mark = quick::can_split && cut.finishes && work->finish->uncertain != nullptr
+                              && cut.results * sizeof *cut.again <= work->bytes / AXIS_MARKS_PART;
+        const bool is_long = quick::is_light && cut.box.length >= AXIS_SHAPE.apart, fits = (cut.splits == 1 || fills) && cut.box.length <= AXIS_SHAPE.quick;
+        const bool apart = can_mark && (is_long || (cut.splits > 1 && !fits));
+        cut.quick = tries && cut.finishes && rows.count == work->box.outer * work->box.inner && (fits || apart);
+        cut.apart = cut.quick && apart;
         if (cut.quick)
-            block_up(is_one);
-        if (cut.quick && is_one) {
+            block_up(!apart);
+        if (cut.quick && !apart) {
             cut.splits = 1;
             cut.chunk = u64_max(cut.chunk, cut.box.length);
             staged_bytes = quick::staged_bytes;
         } else if (cut.quick) {
             cut_splits(&cut, doubles_round ? stride_of<typename Axis::pairs> : stride_of<typename Axis::splits>, work->bytes / 2, multiprocessors);
-            cut.in_pairs = doubles_round && cut.splits > 1;
-            if (cut.splits == 1 && cut.box.length > AXIS_SHAPE.quick) {
-                cut.quick = false;
-                block_up(false);
-                cut_splits(&cut, stride_of<Axis>, work->bytes, multiprocessors);
-            }
+            cut.in_pairs = doubles_round;
         }
     }
     if (staged_bytes > 0)
@@ -236,7 +233,7 @@ template <class Axis> static cudaError_t splits_start(unsigned char *partials, c
 template <class Axis> static size_t room_of(const struct axis_cut &cut)
 {
     typedef axis_plan<Axis> plan;
-    const size_t words = Axis::words > 0 && !(cut.quick && cut.splits > 1) ? sizeof(int64_t) * plan::row_words * cut.word_block.groups : 0;
+    const size_t words = Axis::words > 0 && !cut.apart ? sizeof(int64_t) * plan::row_words * cut.word_block.groups : 0;
     return u64_max(cut.stage.rows > 0 ? AXIS_SHAPE.stage_bytes + 128 : 0, u64_max(plan::tiles_bytes, words));
 }
 
@@ -264,7 +261,7 @@ template <class Axis> static cudaError_t rows_start(const struct axis_work *work
     if constexpr (can_split<Axis>()) {
         typedef typename Axis::splits splits;
         typedef typename Axis::pairs pairs;
-        if (cut.quick && cut.splits > 1) { /* what is left is folded by words */
+        if (cut.apart) {
             code = code != cudaSuccess ? code : cudaLaunchKernelEx(&config, cut.in_pairs ? axis_splits<pairs> : axis_splits<splits>, work->x, cut, partials);
             return code != cudaSuccess ? code : cut.in_pairs ? combine_start<pairs>(partials, cut, stream) : combine_start<splits>(partials, cut, stream);
         }
@@ -290,8 +287,8 @@ template <class Axis> static cudaError_t parts_start(const struct axis_work *wor
     return splits_start<Axis>((unsigned char *)work->partials, cut, false, stream);
 }
 
-/* Words are finished from memory, which has room for some results at a time. If splits are tried without words, marks are at its end; words come where the partials of
-   the splits were. */
+/* Words are finished from memory, which has room for some results at a time. If splits are tried without words, marks are at its end. Of rows that have one, words
+   come where the partials of the splits were. */
 template <class Axis> static cudaError_t axis_start(const struct axis_work *work, int multiprocessors, cudaStream_t stream)
 {
     const uint64_t results = work->box.outer * work->box.inner;
@@ -302,14 +299,12 @@ template <class Axis> static cudaError_t axis_start(const struct axis_work *work
     if constexpr (Axis::tries) {
         if (results > 0)
             cut = axis_cut_of<Axis>(work, {0, results}, true, multiprocessors);
-        if (cut.quick && cut.splits > 1) {
+        if (cut.apart) {
             own.bytes = work->bytes - work->bytes / AXIS_MARKS_PART;
             cut.again = again = (uint32_t *)((char *)work->partials + own.bytes);
         }
-        if (cut.quick)
-            code = rows_start<Axis>(work, cut, stream);
-        if (code != cudaSuccess || (cut.quick && again == nullptr))
-            return code;
+        if (cut.quick && !work->finish->by_words)
+            return rows_start<Axis>(work, cut, stream);
     }
     const uint64_t most = Axis::words > 0 && work->finish != nullptr ? u64_max(1, own.bytes / stride_of<Axis>) : results;
     for (uint64_t from = 0; from < results && code == cudaSuccess; from += most) {

@@ -6,8 +6,8 @@
                         to words in shared memory, as in exact.cuh. Of rows that are split axis_combine finds and marks these
                         one member finishes the result, or stores the partial
      axis_columns   the same of columns of short elements: each group takes as many that lie side by side as share a word
-     axis_splits    exact sums of splits, by accumulators; those of f32 are pairs
-     axis_again     those of rows that axis_combine has marked, by words
+     axis_splits    exact sums of splits, or of long rows, by accumulators; those of f32 are pairs
+     axis_again     those of rows that axis_combine has marked, by words, when the host calls once more
      axis_combine   each group: the partials of a row's splits, combined
      words_finish   each thread: a result of words */
 #pragma once
@@ -117,15 +117,13 @@ axis_fold(const void *x, const __grid_constant__ struct axis_cut cut, unsigned c
     }
 }
 
-/* Accumulators without words of splits. No row is marked yet. */
+/* Accumulators without words of splits, or of whole rows. */
 template <class Splits>
 static __global__ void __launch_bounds__(axis_plan<Splits>::threads, axis_plan<Splits>::blocks)
 axis_splits(const void *x, const __grid_constant__ struct axis_cut cut, unsigned char *partials)
 {
     __shared__ __align__(16) unsigned char slots[axis_plan<Splits>::slots_bytes];
     typename Splits::ordered *const of_warps = (typename Splits::ordered *)slots;
-    if (blockIdx.x == 0 && threadIdx.x == 0)
-        *cut.again = 0;
     if constexpr (Splits::shares_words)
         if (cut.rows > cut.block.groups)
             return columns_fold<Splits>(x, cut, partials, of_warps, nullptr);
@@ -135,7 +133,7 @@ axis_splits(const void *x, const __grid_constant__ struct axis_cut cut, unsigned
 /* Whether a result is made of words, now. */
 static __device__ __forceinline__ bool is_marked(const struct axis_cut &cut, uint64_t r)
 {
-    return cut.again == nullptr || (*cut.again != 0 && cut.again[1 + cut.from + r] != 0);
+    return cut.again == nullptr || cut.again[cut.from + r] != 0;
 }
 
 /* By words, the rows that are marked. */
@@ -147,8 +145,6 @@ axis_again(const void *x, const __grid_constant__ struct axis_cut cut, unsigned 
     __shared__ struct failed_rows marked;
     extern __shared__ __align__(16) unsigned char bytes[];
     const struct axis_rows rows = rows_of(x, cut);
-    if (*cut.again == 0)
-        return;
     marked.clear();
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x)
@@ -189,10 +185,11 @@ axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cu
         members_combine<Axis>(&end, slots, thread, block.members, 1);
         if (is_row && thread.member == 0) {
             if constexpr (Axis::words < 0) {
-                const bool is_done = Axis::finish(end, cut.finish, r); /* of which the last kernel tells */
-                cut.again[1 + r] = !is_done;
+                const bool is_done = Axis::finish(end, cut.finish, r);
+                cut.again[r] = !is_done;
                 if (!is_done)
-                    *cut.again = 1;
+                    *cut.finish.uncertain = 1;
+                result_tell(cut.finish, r);
                 return;
             }
             if constexpr (Axis::words == 0)

@@ -78,7 +78,7 @@ template <class Exact> struct axis_words {
     typedef typename Exact::partial state;
     typedef typename Exact::whole partial;
     static constexpr enum monoid monoid = Exact::monoid;
-    static constexpr enum cost cost = Exact::indexed ? COST_STATS : COST_MUCH;
+    static constexpr enum cost cost = Exact::indexed ? COST_STATS : sizeof(value) < 8 ? COST_LITTLE : COST_MUCH; /* of shorter values that of sums without words, which are tried first */
     static constexpr size_t staged_bytes = 0;
     struct words_only {
         int64_t of[Exact::words];

@@ -33,11 +33,12 @@ static __device__ __forceinline__ bool is_small(double x)
 static __device__ __forceinline__ double quick_round(const struct quick_real &x, const struct finish *finish)
 {
     const bool is_f64 = finish->format == ALLFOLD_F64;
-    const double least = add_down(x.rest, -x.slack), most = add_up(x.rest, x.slack), down = add_down(x.value, least), up = add_up(x.value, most);
-    const bool same = down <= up && (f64_bits(down) ^ f64_bits(up)) >> 28 == 0 && f64_bits(down) << 36 != 0 && f64_bits(up) << 36 != 0;
-    const bool is_certain = is_f64 ? x.value + least == x.value && x.value + most == x.value : same || fabs(x.rest) > x.slack;
-    if (x.slack != 0.0 && !is_certain)
-        finish->error->status = ALLFOLD_UNSUPPORTED;
+    if (x.slack != 0.0) {
+        const double least = add_down(x.rest, -x.slack), most = add_up(x.rest, x.slack), down = add_down(x.value, least), up = add_up(x.value, most);
+        const bool same = down <= up && (f64_bits(down) ^ f64_bits(up)) >> 28 == 0 && f64_bits(down) << 36 != 0 && f64_bits(up) << 36 != 0;
+        if (!(is_f64 ? x.value + least == x.value && x.value + most == x.value : same || fabs(x.rest) > x.slack))
+            finish->error->status = ALLFOLD_UNSUPPORTED;
+    }
     return is_f64 ? x.value : rounded_to_odd(x.value, x.rest);
 }
 
@@ -203,6 +204,7 @@ struct quick_pair {
 template <enum monoid of, class Value, bool in_pairs> struct quick_one {
     static constexpr bool in_doubles = !in_pairs && sizeof(Value) < 8 && of != MONOID_norm2_exact;
     typename std::conditional<in_doubles, quick_sum, quick_pair>::type sum;
+    static __device__ __forceinline__ double term(Value x) { return of == MONOID_norm1_exact ? fabs((double)x) : (double)x; }
     __device__ __forceinline__ void start() { sum.start(); }
     __device__ __forceinline__ void take(const Value *x, uint32_t n, uint64_t)
     {
@@ -211,7 +213,22 @@ template <enum monoid of, class Value, bool in_pairs> struct quick_one {
             if constexpr (of == MONOID_norm2_exact)
                 sum.add_square(x[i]);
             else
-                sum.add(of == MONOID_norm1_exact ? fabs((double)x[i]) : (double)x[i]);
+                sum.add(term(x[i]));
+    }
+    /* The same of a tile. If its own sum is not rounded, as nearly always, it is one term, which takes a third of the additions. Else each element is one. These are
+       loaded again: registers that kept them made all tiles slower. */
+    template <class Load> __device__ __forceinline__ void tile_take(const Value *x, uint32_t n, const Load &load)
+    {
+        quick_sum tile;
+        tile.start();
+#pragma unroll
+        for (uint32_t i = 0; i < n; i++)
+            tile.add(term(x[i]));
+        if (tile.down == tile.up)
+            return sum.add(tile.up);
+#pragma unroll 8
+        for (uint32_t i = 0; i < n; i++)
+            sum.add(term(load(i)));
     }
     __device__ __forceinline__ void combine(const quick_one &other) { sum.combine(other.sum); }
     __device__ __forceinline__ bool finish(const struct finish *finish, allfold_fold fold) const
@@ -342,7 +359,7 @@ template <enum monoid of, class Value, bool in_pairs = false> struct axis_quick 
     static constexpr bool exists = of == MONOID_sum_exact || of == MONOID_norm1_exact || of == MONOID_norm2_exact || is_stats;
     typedef quick_one<of, Value, in_pairs> one;
     typedef typename std::conditional<is_stats, quick_stats<Value>, one>::type ordered;
-    static constexpr bool in_doubles = !is_stats && one::in_doubles;
+    static constexpr bool in_doubles = !is_stats && one::in_doubles, loads_again = in_pairs;
     static constexpr bool has_rest = !is_stats || takes_tiles, is_light = !is_stats && sizeof(Value) == 4;
     static constexpr size_t staged_bytes = axis_staged_bytes(is_stats ? COST_STATS : COST_LITTLE);
     static constexpr enum cost cost = is_stats ? COST_STATS : COST_LITTLE;

@@ -149,9 +149,10 @@ struct axis_shape {
     int least;          /* tiles for each thread of a split */
     size_t words_bytes; /* of shared memory for words of exact sums */
     size_t stage_bytes; /* of shared memory for the elements of short rows */
-    uint64_t quick, quick_f32; /* length of rows whose exact sums are tried without words, at most; of f32 in single doubles, which round sums of more */
+    uint64_t quick;     /* length of rows whose exact sums are tried without words and splits, at most */
+    uint64_t apart;     /* length of such rows of at most 4 bytes an element that kernels of their own try, at least: they have fewer registers */
 };
-constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 32 << 10, 32 << 10, 1 << 18, 1 << 16};
+constexpr struct axis_shape AXIS_SHAPE = {256, 16, 8, 4, 32 << 10, 32 << 10, 1 << 18, 1 << 12};
 constexpr uint32_t TILES_THREADS = AXIS_SHAPE.threads / 2; /* of a block that has tiles in shared memory, at most */
 /* Bytes of a row, or of a plane of columns, that is staged, at most. Of larger planes, columns of up to STAGED_COLUMNS.length elements are, if at
    least STAGED_COLUMNS.least lie side by side. Folds with much code are not staged, as their code would be there twice. */

@@ -619,10 +619,13 @@ def short_rows(random):
 
 def long_rows(random):
     """Rows of more elements than single doubles add without rounding, in 16 bits and f32, and long rows and columns that are split. Some sums are too spread for
-    accumulators."""
-    for fold, dtype, shape in (("sum", "bf16", (26, 65560, 1)), ("stats", "f32", (26, 65544, 1)), ("norm1", "f32", (3, 70000, 1)), ("sum", "f32", (1, 90, 600)),
+    accumulators, or those of their tiles for single doubles."""
+    for fold, dtype, shape in (("sum", "bf16", (26, 65560, 1)), ("stats", "f32", (26, 65544, 1)), ("norm1", "f32", (3, 70000, 1)), ("sum", "f32", (1, 90, 600)), ("sum", "f32", (7, 4101, 1)), ("sum", "f32", (1, 4500, 66)),
                                ("sum", "bf16", (1, 9001, 66)), ("mean", "f16", (2, 18003, 5)), ("norm2", "f32", (1, 20000, 3)), ("norm1", "f64", (3, 40000, 1))):
         x = random.standard_normal(shape)
+        if dtype == "f32":
+            for part in (x[2::4], x[:, :, 2::4]):
+                part *= np.exp2(random.integers(-30, 30, part.shape))
         x[:, 5, ::150] = 1e30 if dtype != "f16" else np.inf
         x[:, 6, 4::150] = np.nan
         if shape[0] > 1:

@@ -97,7 +97,7 @@ static allfold_status fold(const struct pieces *p, const struct batch *batch, co
     if (progress_check(ctx->comm.progress, error) != ALLFOLD_OK || error->status != ALLFOLD_OK || find_elements(p, &part, &work, error) != ALLFOLD_OK)
         return error->status;
     phase_enter(ctx->comm.progress, PHASE_FOLD);
-    if (ctx->device->backend->fold_axis(in_place_queue(ctx), &work, error) == ALLFOLD_OK)
+    if (ctx->device->backend->fold_axis(in_place_queue(ctx), &work, error) == ALLFOLD_OK && (work.finish == NULL || !work.finish->by_words))
         atomic_fetch_add(&ctx->comm.progress->done, part_elements(&part) * allfold_type_bytes(array->type));
     return error->status;
 }

@@ -177,7 +177,7 @@ allfold_status core_unite(struct allfold_context *ctx, const struct memory_sink 
    device is the CPU; else to a buffer, in a batch's order, from which they go to the sinks */
 
 enum {
-    REFUSED_BYTES = 64,      /* the end of the staging buffer, in which the device says that it refuses a result */
+    REFUSED_BYTES = 64,      /* the end of the staging buffer, in which the device says that it refuses a result, or calls for words */
     STAGED_BYTES = 64 << 10, /* so few bytes of results the device writes to the staging buffer itself */
 };
 
@@ -298,13 +298,18 @@ static bool reduce_unit(struct reduction *r, uint64_t unit, bool direct, struct 
     struct queue *const queue = in_place_queue(p->ctx);
     struct finishing f = finishing_of(r, unit, direct);
     struct axis_finish finish = finish_to(r, &f);
-    uint32_t of_host, *const refused = backend->own_memory ? (uint32_t *)(void *)((char *)queue->staging + IN_PLACE_BYTES - REFUSED_BYTES) : &of_host;
+    uint32_t of_host[2], *const refused = backend->own_memory ? (uint32_t *)(void *)((char *)queue->staging + IN_PLACE_BYTES - REFUSED_BYTES) : of_host;
     *refused = 0;
     finish.refused = refused;
-    if (in_place_start(p, &f.batch, &(struct wanted){&finish, NULL}, error) != ALLFOLD_OK
-        || (f.bytes > STAGED_BYTES && backend->copy(queue, queue->buffer, queue->staging, f.bytes, error) != ALLFOLD_OK)
-        || backend->wait(queue, error) != ALLFOLD_OK)
-        return true;
+    finish.uncertain = refused + 1;
+    do {
+        *finish.uncertain = 0;
+        if (in_place_start(p, &f.batch, &(struct wanted){&finish, NULL}, error) != ALLFOLD_OK
+            || (f.bytes > STAGED_BYTES && backend->copy(queue, queue->buffer, queue->staging, f.bytes, error) != ALLFOLD_OK)
+            || backend->wait(queue, error) != ALLFOLD_OK)
+            return true;
+        finish.by_words = __atomic_load_n(finish.uncertain, __ATOMIC_ACQUIRE) != 0;
+    } while (finish.by_words);
     if (__atomic_load_n(refused, __ATOMIC_ACQUIRE) != 0) {
         if (p->in_window)
             refuse(r, &f, error);

@@ -68,6 +68,8 @@ struct axis_finish {
     struct axis_output of[FOLD_RESULTS_MAX];
     uint64_t first, run, step;
     uint32_t *refused; /* set to 1 if a result has no value; the host then finishes them again, and says why */
+    uint32_t *uncertain; /* NULL; or set to 1 if some exact sums are not there, as they need words: the host then calls once more, with by_words, */
+    bool by_words;       /* which finishes these. Memory is as the call before left it */
     uint64_t *done;    /* set by the backend. NULL, or where the end of each result is told, in two words (kernels/message.cuh) */
     uint32_t launch_id; /* of these words */
 };
