@@ -15,10 +15,9 @@ HOST_DEVICE pair log_pair(pair x)
     double lost;
     const double low = x.low * parts.down, below = two_sum(parts.m, 1.0, &lost), above = parts.m - 1.0;
     const double z = above / below, rest = (fma(-z, below, above) + (low - z * (lost + low))) / below, square = z * z;
-    double p = 0.0;
-    FOLD_UNROLL
-    for (int i = 25; i >= 3; i -= 2)
-        p = fma(p, square, 1.0 / i);
+    double p = fma(fma(fma(fma(1.0 / 25, square, 1.0 / 23), square, 1.0 / 21), square, 1.0 / 19), square, 1.0 / 17);
+    p = fma(fma(fma(fma(p, square, 1.0 / 15), square, 1.0 / 13), square, 1.0 / 11), square, 1.0 / 9); /* no loop, of which compilers make no vectors */
+    p = fma(fma(fma(p, square, 1.0 / 7), square, 1.0 / 5), square, 1.0 / 3);
     pair log;
     log.high = two_sum(parts.k * 0x1.62e42fefa38p-1, 2.0 * z, &lost);
     log.high = two_sum(log.high, parts.k * 0x1.ef35793c7673p-45 + (lost + 2.0 * fma(z * square, p, rest)), &log.low);
@@ -26,11 +25,9 @@ HOST_DEVICE pair log_pair(pair x)
 }
 
 /* log of the sum of exp(x - max), from the sum without the term of max, relative to the reference of max. That term is exactly 1,
-   so near 0 the logarithm has the same relative precision as the rest of the sum (Blanchard, Higham and Higham, 2021). */
-HOST_DEVICE pair log_of_others(double max, pair others)
+   so near 0 the logarithm has the same relative precision as the rest of the sum (Blanchard, Higham and Higham, 2021). Both are finite. */
+HOST_DEVICE pair log_of_others_finite(double max, pair others)
 {
-    if (!is_finite(max) || others.high != others.high)
-        return others;
     const pair ratio = exp_pairs_multiply(others, exp_of_max(max, -1.0));
     double lost;
     pair sum;
@@ -38,6 +35,11 @@ HOST_DEVICE pair log_of_others(double max, pair others)
     sum.high = two_sum(sum.high, lost + ratio.low, &sum.low);
     return log_pair(sum);
 }
+HOST_DEVICE pair log_of_others(double max, pair others)
+{
+    return is_finite(max) && others.high == others.high ? log_of_others_finite(max, others) : others;
+}
+
 /* The constants that follow from max and inverse_high. */
 HOST_DEVICE void softmax_constants_derive(struct softmax_constants *c)
 {

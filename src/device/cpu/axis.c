@@ -413,7 +413,7 @@ static void make_constants(const struct queue *queue, const struct axis_work *wo
     for (uint64_t part = 0; part < parts; part++) {
         const uint64_t first = part * CONSTANTS_ALONE;
         const struct partials partials = {(const unsigned char *)work->partials + first * stride, stride, (uint32_t)u64_min(count - first, CONSTANTS_ALONE)};
-        cpu_loops_of(queue)->constants(work->monoid, true, &partials, &work->constants[first]);
+        cpu_loops_of(queue)->constants(work->monoid, SOFTMAX_NEEDS_ALL, &partials, &work->constants[first]);
     }
 }
 
@@ -492,6 +492,8 @@ allfold_status cpu_gradient_axis(struct queue *queue, const struct gradient_work
     return error->status;
 }
 
+static enum softmax_needs needs_of(const struct softmax_axis_work *work) { return work->logarithm ? SOFTMAX_NEEDS_LOG : SOFTMAX_NEEDS_INVERSE; }
+
 /* Both passes of rows that are one piece each: some are folded together. */
 static void softmax_rows(const struct folding *f, const struct softmax_axis_work *work, struct range numbers)
 {
@@ -505,7 +507,7 @@ static void softmax_rows(const struct folding *f, const struct softmax_axis_work
         const struct unit first = unit_at(&f->units, numbers.first + done, work->y_outer_stride);
         rows.x = elements_of(work->x_type, work->x, first.at, f->units.box.length, f->units.box.outer_stride, count);
         loops->fold_rows(&rows);
-        loops->constants(rows.monoid, work->logarithm, &(struct partials){rows.partials, f->stride, (uint32_t)count}, scratch->constants);
+        loops->constants(rows.monoid, needs_of(work), &(struct partials){rows.partials, f->stride, (uint32_t)count}, scratch->constants);
         normalise_range(f, work, &first, (struct range){0, f->units.box.length}, count, scratch->constants);
     }
 }
@@ -522,7 +524,7 @@ static void softmax_units_whole(const struct folding *f, const struct softmax_ax
         const struct unit unit = unit_at(&f->units, number, work->y_outer_stride);
         fold_unit(f, &unit, scratch->partials[0].bytes);
         const struct partials partials = {scratch->partials[0].bytes, f->stride, unit.columns};
-        cpu_loops_of(f->queue)->constants(f->work->monoid, work->logarithm, &partials, scratch->constants);
+        cpu_loops_of(f->queue)->constants(f->work->monoid, needs_of(work), &partials, scratch->constants);
         normalise_range(f, work, &unit, (struct range){0, f->units.box.length}, 1, scratch->constants);
     }
 }

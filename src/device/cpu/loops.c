@@ -161,46 +161,68 @@ static inline void constants_f32(double max, double sum_high, double sum_low, fl
     *high = c.inverse_high_f32;
     *low = c.inverse_low_f32;
 }
-
-static const struct exp_partial *partial_at(const struct partials *of, uint32_t i) { return (const void *)(of->at + i * of->stride); }
-
-/* The same of many: as vectors. */
-static void constants_of_sums(const struct partials *of, struct softmax_constants *c)
+/* What log-softmax needs, of the sum without the maximum's own term. */
+static inline void constants_log(double max, double others_high, double others_low, double *log_sum, double *log_low)
 {
-    enum { SOME = 64 };
-    double max[SOME], sum_high[SOME], sum_low[SOME];
-    float base[SOME], least[SOME], shift[SOME], high[SOME], low[SOME];
-    for (uint32_t first = 0; first < of->count; first += SOME) {
-        const uint32_t n = of->count - first < SOME ? of->count - first : SOME;
-        for (uint32_t i = 0; i < n; i++) {
-            const struct exp_partial *const partial = partial_at(of, first + i);
-            max[i] = is_finite(partial->max) ? partial->max : 0.0;
-            sum_high[i] = partial->sum.high;
-            sum_low[i] = partial->sum.low;
-        }
-        FOLD_SIMD
-        for (uint32_t i = 0; i < n; i++)
-            constants_f32(max[i], sum_high[i], sum_low[i], &base[i], &least[i], &shift[i], &high[i], &low[i]);
-        for (uint32_t i = 0; i < n; i++) {
-            struct softmax_constants *const to = &c[first + i];
-            to->anchor_f32 = (struct exp_anchor_f32){base[i], least[i], shift[i]};
-            to->inverse_high_f32 = high[i];
-            to->inverse_low_f32 = low[i];
-            if (max[i] != partial_at(of, first + i)->max || !is_finite(sum_high[i]))
-                softmax_constants_of(partial_at(of, first + i), false, true, false, to);
-        }
+    const pair log = log_of_others_finite(max, (pair){others_high, others_low});
+    *log_sum = log.high;
+    *log_low = log.low;
+}
+
+/* The same of at most SOME partials, as vectors. */
+enum { SOME = 64 };
+static void constants_of_sums(uint32_t n, const double *max, const double *high, const double *low, struct softmax_constants *c)
+{
+    float base[SOME], least[SOME], shift[SOME], inverse_high[SOME], inverse_low[SOME];
+    FOLD_SIMD
+    for (uint32_t i = 0; i < n; i++)
+        constants_f32(max[i], high[i], low[i], &base[i], &least[i], &shift[i], &inverse_high[i], &inverse_low[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        c[i].anchor_f32 = (struct exp_anchor_f32){base[i], least[i], shift[i]};
+        c[i].inverse_high_f32 = inverse_high[i];
+        c[i].inverse_low_f32 = inverse_low[i];
+    }
+}
+static void constants_of_others(uint32_t n, const double *max, const double *high, const double *low, struct softmax_constants *c)
+{
+    double log_sum[SOME], log_low[SOME];
+    FOLD_SIMD
+    for (uint32_t i = 0; i < n; i++)
+        constants_log(max[i], high[i], low[i], &log_sum[i], &log_low[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        c[i].max = max[i];
+        c[i].log_sum = log_sum[i];
+        c[i].log_low = log_low[i];
     }
 }
 
-static void constants(enum monoid monoid, bool logarithm, const struct partials *of, struct softmax_constants *c)
+static void constants(enum monoid monoid, enum softmax_needs needs, const struct partials *of, struct softmax_constants *c)
 {
     const bool exact = monoid_facts[monoid].level == ALLFOLD_LEVEL_EXACT, f32_terms = monoid_facts[monoid].terms != TERMS_F64;
-    if (!exact && f32_terms && !logarithm) { /* results are computed in f32, too */
-        constants_of_sums(of, c);
-        return;
+    const bool is_log = needs == SOFTMAX_NEEDS_LOG && exact, is_sum = needs == SOFTMAX_NEEDS_INVERSE && !exact && f32_terms;
+    double max[SOME], high[SOME], low[SOME];
+    bool usual[SOME] = {false};
+    for (uint32_t first = 0; first < of->count; first += SOME) {
+        const uint32_t n = of->count - first < SOME ? of->count - first : SOME;
+        for (uint32_t i = 0; i < n && (is_log || is_sum); i++) {
+            const void *const partial = of->at + (first + i) * of->stride;
+            const struct exp_partial *const fast = partial;
+            const struct exp_bins *const bins = partial;
+            const pair sum = is_log ? exp_bins_others(bins, f32_terms) : fast->sum;
+            max[i] = is_log ? bins->max : fast->max;
+            usual[i] = is_finite(max[i]) && is_finite(sum.high);
+            max[i] = usual[i] ? max[i] : 0.0;
+            high[i] = usual[i] ? sum.high : 0.0;
+            low[i] = usual[i] ? sum.low : 0.0;
+        }
+        if (is_log)
+            constants_of_others(n, max, high, low, c + first);
+        else if (is_sum)
+            constants_of_sums(n, max, high, low, c + first);
+        for (uint32_t i = 0; i < n; i++)
+            if (!usual[i])
+                softmax_constants_of(of->at + (first + i) * of->stride, exact, f32_terms, needs != SOFTMAX_NEEDS_INVERSE, &c[first + i]);
     }
-    for (uint32_t i = 0; i < of->count; i++)
-        softmax_constants_of(of->at + i * of->stride, exact, f32_terms, logarithm, &c[i]);
 }
 
 /* The second pass goes by small pieces: the processor computes one while it stores the last. A piece is a part of a row, or of a row of columns,

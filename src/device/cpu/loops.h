@@ -41,6 +41,9 @@ struct side_by_side {
     struct column_buffers *buffers;
 };
 
+/* Which of the constants are needed: for softmax, for log-softmax, or for both. */
+enum softmax_needs { SOFTMAX_NEEDS_INVERSE, SOFTMAX_NEEDS_LOG, SOFTMAX_NEEDS_ALL };
+
 struct partials {
     const unsigned char *at;
     size_t stride;
@@ -56,8 +59,8 @@ struct cpu_loops {
     void (*fold_rows)(const struct side_by_side *fold);
     /* Rounds results to elements of a floating-point type. */
     void (*round)(allfold_type type, void *elements, const double *results, uint32_t n);
-    /* The constants of softmax's second pass, or of log-softmax's. */
-    void (*constants)(enum monoid monoid, bool logarithm, const struct partials *partials, struct softmax_constants *constants);
+    /* The constants of softmax's second pass. */
+    void (*constants)(enum monoid monoid, enum softmax_needs needs, const struct partials *partials, struct softmax_constants *constants);
     /* The second pass of softmax, or of log-softmax, of each row or column of x, from its constants, to those of y. Results may be stored past the
        caches: cpu_fence_stores follows the last pass of a thread. */
     void (*normalise_rows)(bool logarithm, const struct columns *x, const struct columns *y, const struct softmax_constants *constants);
