@@ -16,6 +16,7 @@ import tap
 PROGRAM = os.environ.get("ALLFOLD_AXIS_FOLDS", os.path.join(tap.BUILD, "tests", "programs", "axis_folds"))
 TYPES = ["none", "f16", "bf16", "f32", "f64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
 FOLDS = ["sum", "prod", "mean", "min", "max", "argmin", "argmax", "norm1", "norm2", "norminf", "logsumexp", "stats", "variance", "std"]
+OTHER_NAN = np.array([0x7ff8000020000000], "u8").view("f8")[0]  # of which f32 has its last bit
 NAMES = ["count", "nan_count", "sum", "mean", "variance", "min", "max", "norm1", "norm2", "norminf"]
 FLOATS = ("f16", "bf16", "f32", "f64")
 CUTS = ["outer", "axis", "inner"]
@@ -84,7 +85,7 @@ class Case:
         if self.dtype in ("f32", "f64", "bf16") and spread < 0.15 and not self.softmax:
             x = x * np.exp2(random.integers(-60, 50, self.elements).astype(float))
         if random.random() < 0.25 and self.elements > 0:
-            x[random.integers(0, self.elements, 1 + self.elements // 50)] = random.choice([np.nan, np.inf, -np.inf, -0.0])
+            x[random.integers(0, self.elements, 1 + self.elements // 50)] = random.choice([np.nan, OTHER_NAN, np.inf, -np.inf, -0.0])
         return cli.bf16_bits(x) if self.dtype == "bf16" else x.astype(kind)
 
     def line(self, at):
