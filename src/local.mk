@@ -196,6 +196,7 @@ noinst_HEADERS += \
 	src/device/cpu/loops.h \
 	src/device/cpu/order.h \
 	src/device/cpu/order_template.h \
+	src/device/cpu/normalise.h \
 	src/device/cpu/side_by_side.h \
 	src/device/cpu/transpose.h \
 	src/device/cuda/cuda.h \
