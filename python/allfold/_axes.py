@@ -65,7 +65,10 @@ def rows_of(x: Any, axis: Any, cut: int, ranks: int) -> Rows:
         if cut:
             raise ArgumentError(f"cut {cut}: expected none, as the ranks share out an array of a file themselves")
         return Rows(shape_of(x), axes_of(x.axes(axis), x.ndim or 1), -1, None)
-    shape = shape_of(x)
+    return rows_of_shape(shape_of(x), axis, cut, ranks)
+
+
+def rows_of_shape(shape: Tuple[int, ...], axis: Any, cut: Any, ranks: int) -> Rows:
     return _rows(shape, axes_of(axis, len(shape)), dimension("cut", cut, len(shape)), ranks)
 
 

@@ -1,22 +1,22 @@
 """Log-probabilities of rows of logits, and their gradient."""
 from __future__ import annotations
 
-import ctypes
+import functools
 from ctypes import byref, c_int64
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy
 
-from . import _arrays, _axes, _functions
+from . import _arrays, _axes, _functions, _torch
 from ._arrays import address_of, common_stream, empty
 from ._context import Context, context_of, in_range
 from ._errors import ArgumentError
 from ._files import Array
-from ._library import LogProbsOutput, View
 from ._mpi import lib
 from ._types import NAME_OF, TYPE_OF
 
+IGNORED = -100  # the library's default
 OUTPUTS = {"log_prob": "float64", "logsumexp": "float64", "entropy": "float64", "argmax": "int64"}
 
 
@@ -30,19 +30,21 @@ class LogProbs:
     argmax: Any = None
 
 
-def _rows(context: Context, logits: Any, axis: int, cut: Optional[int]) -> _axes.Rows:
-    rows = _axes.rows_of(logits, axis, 0 if cut is None else cut, context.ranks)
+def _rows(shape: Tuple[int, ...], axis: Any, cut: Any, ranks: int) -> Tuple[_axes.Rows, Tuple[int, ...]]:
+    """How logits are cut, and the shape of what there is of each row."""
+    rows = _axes.rows_of_shape(shape, axis, 0 if cut is None else cut, ranks)
     if len(rows.axes) != 1:
         raise ArgumentError(f"axis {axis}: expected one axis")
     if rows.short is None:
         raise ArgumentError(f"cut {cut}: expected the axis, or the first dimension before or behind it that is longer than 1")
-    return rows
+    return rows, tuple(n for d, n in enumerate(shape) if d not in rows.axes)
 
 
-def _strides(rows: _axes.Rows, strides: Optional[Tuple[int, ...]]) -> Tuple[int, int]:
-    """Of rows, and of elements along the axis: 0, 0 of an array in C order."""
-    if strides is None:
-        return 0, 0
+_kept_rows = functools.lru_cache(maxsize=1024)(_rows)
+
+
+def _strides(rows: _axes.Rows, strides: Tuple[int, ...]) -> Tuple[int, int]:
+    """Of rows, and of elements along the axis."""
     axis, = rows.axes
     wide = [(d, rows.shape[d], strides[d]) for d in range(len(rows.shape)) if rows.shape[d] != 1 and d != axis]
     outer, inner = [one for one in wide if one[0] < axis], [one for one in wide if one[0] > axis]
@@ -57,6 +59,9 @@ def _numbers(a: Any, name: str, kind: str, shape: Tuple[int, ...], stream: Optio
     """The address of numbers of rows, what owns them, and the stream in which all is ready."""
     if a is None:
         return None, None, stream
+    plain = _torch.elements(a)
+    if plain is not None and plain[2] == TYPE_OF[kind] and plain[3] == stream and a.shape == shape:
+        return plain[0], a, stream
     if not hasattr(a, "__dlpack__") and not hasattr(a, "__cuda_array_interface__"):
         a = numpy.asarray(a)
     if isinstance(a, numpy.ndarray) and (a.dtype.kind in ("iu" if kind == "int64" else "iuf") or a.size == 0):
@@ -72,33 +77,56 @@ def _numbers(a: Any, name: str, kind: str, shape: Tuple[int, ...], stream: Optio
 
 
 class _Given:
-    """A call's arguments as the library takes them."""
+    """A call's arguments as the library takes them: in the context's structs. found: what elements_apart says of the logits."""
 
-    def __init__(self, context: Context, logits: Any, where: Tuple[int, Optional[int]], targets: Any, ignore_index: int) -> None:
+    def __init__(self, context: Context, logits: Any, found: Tuple[Any, Optional[Tuple[int, ...]]], where: Tuple[Any, Any], targets: Any,
+                 ignore_index: Any) -> None:
         if isinstance(logits, Array):
             raise ArgumentError(f"{logits.name}: logits are read at once with their targets: expected an array in memory")
-        elements, strides = _arrays.elements_apart(logits)
-        self.rows = _rows(context, logits, *where)
+        (address, _, self.type, self.stream, owner), strides = found
+        shape, (axis, cut), view = _axes.shape_of(logits), where, context.rows
+        rows_of = _kept_rows if type(axis) is int and (cut is None or type(cut) is int) else _rows
+        self.rows, self.shape = rows_of(shape, axis, cut, context.ranks)
         assert self.rows.short is not None
-        outer, length, inner, cut = self.rows.short
-        self.type, self.owners = elements.type, [elements.owner]
-        self.view = View(elements.address, outer, length, inner, *_strides(self.rows, strides), elements.type, cut)
-        self.shape = tuple(n for d, n in enumerate(self.rows.shape) if d not in self.rows.axes)
-        self.stream = elements.stream
+        self.owners = [owner]
+        view.outer, view.length, view.inner, view.cut = self.rows.short
+        view.outer_stride, view.axis_stride = (0, 0) if strides is None else _strides(self.rows, strides)
+        view.data, view.type = address, self.type
         self.targets = self.numbers(targets, "targets", "int64")
-        self.ignored = c_int64(in_range("ignore_index", ignore_index, 2**63 - 1, -2**63))
+        self.ignored = None if ignore_index is IGNORED else byref(c_int64(in_range("ignore_index", ignore_index, 2**63 - 1, -2**63)))
 
     def numbers(self, a: Any, name: str, kind: str) -> Optional[int]:
         address, owner, self.stream = _numbers(a, name, kind, self.shape, self.stream)
         self.owners.append(owner)
         return address
 
-    def call(self, context: Context, own: bool = False) -> Any:
-        call = type(context.call)(size=ctypes.sizeof(context.call), stream=self.stream, own_results=own)
-        return byref(call)
+    def call(self, context: Context, own: bool = False) -> int:
+        call = context.rows_call
+        call.stream, call.own_results = self.stream, own
+        return context.rows_call_ref
 
 
-def log_probs(logits: Any, targets: Any = None, axis: int = -1, comm: Any = None, *, cut: Optional[int] = None, ignore_index: int = -100,
+def _wanted(outputs: Sequence[str], has_targets: bool) -> List[str]:
+    unknown = [name for name in outputs if name not in OUTPUTS]
+    if unknown or isinstance(outputs, str):
+        raise ArgumentError(f"outputs {outputs}: expected some of {', '.join(OUTPUTS)}")
+    return [name for name in OUTPUTS if name in outputs and (has_targets or name != "log_prob")]
+
+
+def _made(context: Context, logits: Any, wanted: List[str], shape: Tuple[int, ...]) -> Dict[str, Any]:
+    """New arrays, of which the context's struct has the addresses."""
+    found: Dict[str, Any] = {}
+    dtypes = _torch.dtypes_for(logits)
+    for name, kind in OUTPUTS.items():
+        address = None
+        if name in wanted:
+            made = found[name] = empty(logits, kind, shape) if dtypes is None else logits.new_empty(shape, dtype=dtypes[kind])
+            address = address_of(made) if dtypes is None else made.data_ptr()
+        setattr(context.rows_output, name, address)
+    return found
+
+
+def log_probs(logits: Any, targets: Any = None, axis: int = -1, comm: Any = None, *, cut: Optional[int] = None, ignore_index: int = IGNORED,
               outputs: Sequence[str] = ("log_prob", "logsumexp", "entropy"), own: bool = False, level: Optional[str] = None) -> LogProbs:
     """Log-probabilities of rows of logits over all ranks, from one read: log_prob of the targets, logsumexp, entropy in nats, argmax.
 
@@ -118,27 +146,24 @@ def log_probs(logits: Any, targets: Any = None, axis: int = -1, comm: Any = None
         try:
             if not hasattr(logits, "shape"):
                 logits = numpy.asarray(logits)
-            unknown = [name for name in outputs if name not in OUTPUTS]
-            if unknown or isinstance(outputs, str):
-                raise ArgumentError(f"outputs {outputs}: expected some of {', '.join(OUTPUTS)}")
-            wanted: List[str] = [name for name in OUTPUTS if name in outputs and (targets is not None or name != "log_prob")]
-            given = _Given(context, logits, (axis, cut), targets, ignore_index)
+            wanted = _wanted(outputs, targets is not None)
+            given = _Given(context, logits, _arrays.elements_apart(logits), (axis, cut), targets, ignore_index)
+            own = bool(own)
         except Exception as error:
             context.fail(error)
-        shape = _axes.shape_of_results(context, given.rows, False, bool(own))
+        shape = given.shape if given.rows.are_cut() and not own else _axes.shape_of_results(context, given.rows, False, own)
         try:
-            found: Dict[str, Any] = {name: empty(logits, OUTPUTS[name], shape) for name in wanted}
-            output = LogProbsOutput(*(address_of(found[name]) if name in found else None for name in OUTPUTS))
+            found = _made(context, logits, wanted, shape)
         except Exception as error:
             context.fail(error)
-        status = lib.allfold_log_probs(context.handle, byref(given.view), given.targets, byref(given.ignored), given.call(context, bool(own)), byref(output))
+        status = lib.allfold_log_probs(context.handle, context.rows_ref, given.targets, given.ignored, given.call(context, own), context.rows_output_ref)
         if status:
             raise context.error(status)
     return LogProbs(**found)
 
 
 def log_probs_gradient(logits: Any, targets: Any, logsumexp: Any, scale: Any = None, axis: int = -1, comm: Any = None, *,
-                       cut: Optional[int] = None, ignore_index: int = -100, out: Any = None, level: Optional[str] = None) -> Any:
+                       cut: Optional[int] = None, ignore_index: int = IGNORED, out: Any = None, level: Optional[str] = None) -> Any:
     """scale * (softmax - 1 at the target) of each row, 0 in rows whose target is ignored: the gradient of the sum of -scale * log_prob.
 
     logsumexp: that of log_probs, and scale: float64, both of the rows of targets. out: where the result goes; logits itself is allowed. Otherwise
@@ -154,7 +179,7 @@ def log_probs_gradient(logits: Any, targets: Any, logsumexp: Any, scale: Any = N
             if not hasattr(logits, "shape"):
                 logits = numpy.asarray(logits)
             source = _arrays.elements(logits, True)  # in C order, as out
-            given = _Given(context, logits, (axis, cut), targets, ignore_index)
+            given = _Given(context, logits, (source, None), (axis, cut), targets, ignore_index)
             sums, scales = given.numbers(logsumexp, "logsumexp", "float64"), given.numbers(scale, "scale", "float64")
             if out is None:
                 if _arrays.needs_out(logits):
@@ -164,7 +189,7 @@ def log_probs_gradient(logits: Any, targets: Any, logsumexp: Any, scale: Any = N
             _functions._check_overlap(source, made)
         except Exception as error:
             context.fail(error)
-        status = lib.allfold_log_probs_gradient(context.handle, byref(given.view), given.targets, byref(given.ignored), sums, scales, made[0], made[2],
+        status = lib.allfold_log_probs_gradient(context.handle, context.rows_ref, given.targets, given.ignored, sums, scales, made[0], made[2],
                                                 given.call(context))
         if status:
             raise context.error(status)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import _dlpack
 from ._errors import ArgumentError
@@ -50,15 +50,21 @@ def is_plain(x: Any) -> bool:
     return known is not None and type(x) is known.tensor
 
 
+def dtypes_for(x: Any) -> Optional[Dict[str, Any]]:
+    """PyTorch's types by NumPy's names, for new_empty of a plain tensor. None: x is something else."""
+    known = _found or module()
+    return known.dtypes if known is not None and type(x) is known.tensor else None
+
+
 def elements(x: Any) -> Optional[Tuple[int, int, int, Optional[int], Any]]:
     """Address, number, type and stream of the elements of a plain tensor in C order, and the tensor. None: x is something else, view() says what."""
     known = _found or module()
     if known is None or type(x) is not known.tensor or x.layout is not known.strided or x.requires_grad or x.is_neg() or not x.is_contiguous():
         return None
-    number = known.numbers.get(x.dtype)
-    if number is None or not (x.is_cuda or x.device.type == "cpu"):
+    number, stream = known.numbers.get(x.dtype), known.stream_of(x)
+    if number is None or (stream is None and x.device.type != "cpu"):
         return None
-    return x.data_ptr(), x.numel(), number, known.stream_of(x), x
+    return x.data_ptr(), x.numel(), number, stream, x
 
 
 def view(x: Any) -> Tuple[_dlpack.View, Optional[int]]:

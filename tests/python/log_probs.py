@@ -45,6 +45,8 @@ def check_values():
         columns = allfold.log_probs(np.ascontiguousarray(x.T), mine[0], axis=0, cut=1 - cut).log_prob
         wrong += [(cut, "columns")] * (not np.array_equal(columns, alone.log_prob))
         wrong += [(cut, "gradient")] * (not np.allclose(allfold.log_probs_gradient(x, *mine, cut=cut), part(slopes, cut), rtol=1e-6, atol=1e-7))
+        turned = allfold.log_probs_gradient(np.asfortranarray(x), *mine, cut=cut)
+        wrong += [(cut, "gradient of other strides")] * (not np.allclose(turned, part(slopes, cut), rtol=1e-6, atol=1e-7))
         allfold.log_probs_gradient(x, *mine, cut=cut, out=x)
         wrong += [(cut, "in place")] * (not np.allclose(x, part(slopes, cut), rtol=1e-6, atol=1e-7))
     ok(not wrong, "the same bits with tokens and with words cut; gradients", wrong)
