@@ -24,6 +24,14 @@ int axis_parts_launch(const struct axis_work *work, uint64_t parts, void *stream
     return value < VALUE_COUNT ? launches[value](work, parts, stream) : cudaErrorInvalidValue;
 }
 
+int axis_send_launch(const struct axis_work *work, void *stream)
+{
+    const struct axis_window *const window = &work->window;
+    if (window->memory == nullptr || window->step == 0)
+        return cudaSuccess;
+    return cudaMemcpyAsync(window->memory, work->partials, window->step, cudaMemcpyDefault, (cudaStream_t)stream);
+}
+
 /* The partials of sums of exponentials, in a row. */
 struct sumexp_partials {
     const unsigned char *first;

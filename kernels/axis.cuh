@@ -37,6 +37,12 @@ struct axis_cut {
     struct axis_finish finish;
 };
 
+/* Where partials lie that are combined: those of split s of all results, s * step behind memory; NULL, and of split `own`: where a launch leaves them. */
+struct axis_parts {
+    const unsigned char *memory;
+    uint64_t step, own;
+};
+
 /* A thread's place in its block. */
 struct axis_thread {
     uint32_t group, member;

@@ -208,19 +208,21 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     return cut;
 }
 
-template <class Axis> static cudaError_t combine_start(unsigned char *partials, const struct axis_cut &cut, cudaStream_t stream)
+template <class Axis>
+static cudaError_t combine_start(unsigned char *partials, const struct axis_cut &cut, cudaStream_t stream, const struct axis_parts &parts = {})
 {
     constexpr uint32_t threads = axis_plan<Axis>::threads;
     const uint32_t members = power_up(u64_max(cut.splits, Axis::words > 0 ? Axis::words : 1), threads);
     const struct axis_block block = block_with(threads / members, members, false);
     const cudaLaunchConfig_t config = launch_config((cut.results + block.groups - 1) / block.groups, threads, stream);
-    return cudaLaunchKernelEx(&config, axis_combine<Axis>, partials, cut, block);
+    return cudaLaunchKernelEx(&config, axis_combine<Axis>, partials, cut, block, parts);
 }
 
 /* Combines the splits of each result in the first, and finishes the results, if they are wanted. done: those of one split are finished. */
-template <class Axis> static cudaError_t splits_start(unsigned char *partials, const struct axis_cut &cut, bool done, cudaStream_t stream)
+template <class Axis>
+static cudaError_t splits_start(unsigned char *partials, const struct axis_cut &cut, bool done, cudaStream_t stream, const struct axis_parts &parts = {})
 {
-    cudaError_t code = cut.splits > 1 || (!done && cut.finishes) ? combine_start<Axis>(partials, cut, stream) : cudaSuccess;
+    cudaError_t code = cut.splits > 1 || (!done && cut.finishes) ? combine_start<Axis>(partials, cut, stream, parts) : cudaSuccess;
     if constexpr (Axis::words > 0)
         if (code == cudaSuccess && cut.finishes && !cut.quick) {
             const cudaLaunchConfig_t last = launch_config((cut.results + AXIS_SHAPE.threads - 1) / AXIS_SHAPE.threads, AXIS_SHAPE.threads, stream);
@@ -284,7 +286,8 @@ template <class Axis> static cudaError_t parts_start(const struct axis_work *wor
     cut.finishes = work->finish != nullptr;
     if (cut.finishes)
         cut.finish = *work->finish;
-    return splits_start<Axis>((unsigned char *)work->partials, cut, false, stream);
+    return splits_start<Axis>((unsigned char *)work->partials, cut, false, stream,
+                              {(const unsigned char *)work->window.memory, work->window.step, work->window.own});
 }
 
 /* Words are finished from memory, which has room for some results at a time. If splits are tried without words, marks are at its end. Of rows that have one, words

@@ -12,6 +12,10 @@
 template <enum monoid monoid, class Partial>
 static __device__ __forceinline__ allfold_status partial_finish(const Partial &partial, const struct axis_finish &call, const struct finish *finish)
 {
+    if constexpr (monoid == MONOID_logits)
+        return FN_EXPAND(log_probs_finish, FAMILY)(&partial, finish);
+    if constexpr (monoid == MONOID_logits_exact)
+        return FN_EXPAND(log_probs_exact_finish, FAMILY)(&partial, finish);
     switch ((int)call.fold) {
 #define CASE(ID, name, of_monoid, results, text)                                      \
     case ALLFOLD_##ID:                                                                \
@@ -35,9 +39,9 @@ static __device__ __forceinline__ allfold_status partial_finish(const Partial &p
     return ALLFOLD_UNSUPPORTED;
 }
 
-/* Writes what `results` adds to a struct finish: one result, or of stats all that are wanted. False: a result does not exist, or does not fit
+/* Writes what `results` adds to a struct finish: `fields` results, or of stats all that are wanted. False: a result does not exist, or does not fit
    its type. */
-template <bool is_stats, class Results>
+template <bool is_stats, int fields = 1, class Results>
 static __device__ __forceinline__ bool results_write(const struct axis_finish &call, uint64_t r, const Results &results)
 {
     struct fold_results found;
@@ -49,8 +53,13 @@ static __device__ __forceinline__ bool results_write(const struct axis_finish &c
     error.status = ALLFOLD_OK;
     if (!results(&finish))
         return false;
-    if (!is_stats || call.fold != ALLFOLD_STATS)
-        return result_store(&found.fields[0], &call.of[0], place);
+    if (!is_stats || call.fold != ALLFOLD_STATS) {
+        bool fits = true;
+#pragma unroll
+        for (int i = 0; i < fields; i++)
+            fits &= result_store(&found.fields[i], &call.of[i], place);
+        return fits;
+    }
     if (row.stored != (1u << STATISTIC_END) - 1)
 #pragma unroll 1
         for (int i = 0; i < STATISTIC_END; i++)
@@ -59,11 +68,14 @@ static __device__ __forceinline__ bool results_write(const struct axis_finish &c
     return row.fits;
 }
 
+/* Of a partial with a mark there are all of log_probs. */
+template <enum monoid monoid> constexpr int FIELDS_OF = monoid_has_mark(monoid) ? 4 : 1;
+
 template <enum monoid monoid, class Partial>
 static __device__ __forceinline__ void result_write(const Partial &partial, const struct axis_finish &call, uint64_t r)
 {
     const auto finish = [&](const struct finish *to) { return partial_finish<monoid>(partial, call, to) == ALLFOLD_OK; };
-    if (!results_write<monoid_facts[monoid].cost == COST_STATS>(call, r, finish))
+    if (!results_write<monoid_facts[monoid].cost == COST_STATS, FIELDS_OF<monoid>>(call, r, finish))
         *call.refused = 1;
 }
 

@@ -168,7 +168,8 @@ axis_columns(const void *x, const __grid_constant__ struct axis_cut cut, unsigne
 /* Combines the splits of each row in the first. A group of threads a row; words are added one by one. */
 template <class Axis>
 static __global__ void __launch_bounds__(axis_plan<Axis>::threads)
-axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cut, const __grid_constant__ struct axis_block block)
+axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cut, const __grid_constant__ struct axis_block block,
+             const __grid_constant__ struct axis_parts parts)
 {
     __shared__ typename Axis::ordered slots[Axis::is_ordered ? axis_plan<Axis>::threads : 1];
     const struct axis_thread thread = thread_of(block);
@@ -176,7 +177,11 @@ axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cu
     bool is_row = thread.works && r < cut.results;
     if constexpr (Axis::tries)
         is_row = is_row && is_marked(cut, r);
-    const auto split_at = [&](uint64_t split) { return (typename Axis::whole *)(partials + (split * cut.results + r) * cut.stride); };
+    const auto split_at = [&](uint64_t split) {
+        const bool here = parts.memory == nullptr || split == parts.own;
+        return (const typename Axis::whole *)((here ? partials + split * cut.results * cut.stride : parts.memory + split * parts.step) + r * cut.stride);
+    };
+    typename Axis::whole *const combined = (typename Axis::whole *)(partials + r * cut.stride);
     if constexpr (Axis::is_ordered) {
         typename Axis::ordered end = Axis::end_identity();
 #pragma unroll 1
@@ -197,7 +202,7 @@ axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cu
                     Axis::finish(end, cut.finish, cut.from + r);
                     return;
                 }
-            split_at(0)->end = end;
+            combined->end = end;
         }
     }
     if constexpr (Axis::words > 0)
@@ -207,7 +212,7 @@ axis_combine(unsigned char *partials, const __grid_constant__ struct axis_cut cu
 #pragma unroll 4
             for (uint64_t split = 0; split < cut.splits; split++)
                 sum += split_at(split)->of[i];
-            split_at(0)->of[i] = sum;
+            combined->of[i] = sum;
         }
 }
 

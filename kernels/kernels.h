@@ -122,9 +122,11 @@ enum { RESIDENT_WAIT_MILLISECONDS = 10 };
 int axis_launch(const struct axis_work *work, int multiprocessors, void *stream);
 /* The same of monoids with weights, of which axis_launch knows nothing: partials alone. */
 int weighted_launch(const struct axis_work *work, int multiprocessors, void *stream);
-/* Combines `parts` partials of each result, in their order. Partial p of result r lies at work->partials, at place p * outer * inner + r.
-   The combined ones come to the first outer * inner places, or work->finish says what becomes of them. x is not read. */
+/* Combines `parts` partials of each result, in their order. Partial p of result r lies at work->partials, at place p * outer * inner + r, or in the
+   window. The combined ones come to the first outer * inner places, or work->finish says what becomes of them. x is not read. */
 int axis_parts_launch(const struct axis_work *work, uint64_t parts, void *stream);
+/* Copies the partials to the window, if there is one. */
+int axis_send_launch(const struct axis_work *work, void *stream);
 /* One of several arrays that one launch folds, a block each split: device memory, aligned to the element size. */
 struct many_array {
     const void *x;
@@ -152,7 +154,7 @@ int axis_constants_launch(const struct axis_work *work, uint64_t count, struct s
 int axis_normalise_launch(const struct softmax_axis_work *work, const struct softmax_constants *constants, int multiprocessors,
                           void *stream);
 
-/* Fold rows in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch does: logits and sums of exponentials at level
+/* Fold rows in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch and axis_send_launch do: logits and sums of exponentials at level
    fast; of bf16, by counting values, at level exact; and the same of all types. *launched is false, and nothing has happened, unless it is one of these monoids,
    elements of a row are neighbours of at most 4 bytes, aligned, and rows are long. */
 int logits_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);

@@ -37,39 +37,13 @@ static struct logits_ends ends_of(const struct axis_work *work)
     return ends;
 }
 
-static __device__ __forceinline__ allfold_status partial_results(const struct logits &partial, const struct finish *finish)
-{
-    return log_probs_finish_f32(&partial, finish);
-}
-static __device__ __forceinline__ allfold_status partial_results(const struct logits_exact &partial, const struct finish *finish)
-{
-    return log_probs_exact_finish_f32(&partial, finish);
-}
-
 template <class Partial> static __device__ __forceinline__ void partial_mark(Partial *partial, const struct logits_ends &ends, uint64_t r)
 {
     if (ends.targets.of != nullptr)
         mark_combine(&partial->target, target_mark(&ends.targets, r, ends.x, ends.type, &ends.box, ends.first));
 }
 
-template <class Partial> static __device__ __forceinline__ void partial_end(const Partial &partial, const struct logits_ends &ends, uint64_t r)
-{
-    const struct axis_finish &call = ends.finish;
-    struct fold_results found;
-    struct error error;
-    const uint64_t place = call.first + result_place(r, call.run, call.step);
-    const struct finish finish = {call.count, call.nan, call.ddof, call.format, false, &found, &error, nullptr, nullptr};
-    found.field_count = 0;
-    if (partial_results(partial, &finish) != ALLFOLD_OK)
-        *call.refused = 1;
-    else
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            result_store(&found.fields[i], &call.of[i], place);
-    result_tell(call, r);
-}
-
-template <class Partial>
+template <enum monoid monoid, class Partial>
 static __global__ void __launch_bounds__(AXIS_SHAPE.threads)
 logits_end(unsigned char *partials, size_t stride, uint64_t count, const __grid_constant__ struct logits_ends ends)
 {
@@ -79,14 +53,14 @@ logits_end(unsigned char *partials, size_t stride, uint64_t count, const __grid_
     Partial *const partial = (Partial *)(partials + r * stride);
     partial_mark(partial, ends, r);
     if (ends.finishes)
-        partial_end(*partial, ends, r);
+        result_finish<monoid>(*partial, ends.finish, r);
 }
 
-template <class Partial> static int end_start(const struct axis_work *work, void *stream)
+template <enum monoid monoid, class Partial> static int end_start(const struct axis_work *work, void *stream)
 {
     const uint64_t count = work->box.outer * work->box.inner;
     const cudaLaunchConfig_t config = launch_config((count + AXIS_SHAPE.threads - 1) / AXIS_SHAPE.threads, AXIS_SHAPE.threads, stream);
-    return cudaLaunchKernelEx(&config, logits_end<Partial>, (unsigned char *)work->partials, partial_bytes_aligned(sizeof(Partial)), count,
+    return cudaLaunchKernelEx(&config, logits_end<monoid, Partial>, (unsigned char *)work->partials, partial_bytes_aligned(sizeof(Partial)), count,
                               ends_of(work));
 }
 
@@ -94,7 +68,8 @@ int logits_end_launch(const struct axis_work *work, void *stream)
 {
     if (work->box.outer * work->box.inner == 0 || (work->targets.of == nullptr && work->finish == nullptr))
         return cudaSuccess;
-    return work->monoid == MONOID_logits ? end_start<struct logits>(work, stream) : end_start<struct logits_exact>(work, stream);
+    return work->monoid == MONOID_logits ? end_start<MONOID_logits, struct logits>(work, stream)
+                                         : end_start<MONOID_logits_exact, struct logits_exact>(work, stream);
 }
 
 /* ---- rows at level fast */
@@ -363,12 +338,11 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
     }
     if constexpr (weighted)
         partial.target = mark;
-    if (!ends.finishes || rows.splits > 1)
-        partial_store(partial, rows, at / rows.splits, (uint32_t)(at % rows.splits));
-    else if constexpr (weighted)
-        partial_end(partial, ends, at);
-    else
-        result_finish<MONOID_sumexp_quick>(partial, ends.finish, at);
+    if (ends.finishes && rows.splits == 1)
+        return result_finish<weighted ? MONOID_logits : MONOID_sumexp_quick>(partial, ends.finish, at);
+    partial_store(partial, rows, at / rows.splits, (uint32_t)(at % rows.splits));
+    if (rows.window != nullptr && rows.splits == 1)
+        partial_send(partial, rows.window, at);
 }
 
 /* A device has work for some times the warps that it has room for: so many that it does not matter when the last ones end, so few that blocks have

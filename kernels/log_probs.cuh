@@ -91,6 +91,7 @@ struct logits_rows {
     uint64_t results, stride; /* of rows, in elements */
     uint32_t length, splits, chunk;
     unsigned char *partials;
+    unsigned char *window; /* NULL; or where partials of rows that are not split go, too */
 };
 
 /* A row, or a split, or a part of an array. */
@@ -124,6 +125,17 @@ template <class Partial> static __device__ __forceinline__ void partial_store(co
     *(Partial *)(rows.partials + (split * rows.results + r) * PARTIAL_STRIDE<Partial>) = partial;
 }
 
+/* To host memory, in few and long words. */
+template <class Partial> static __device__ __forceinline__ void partial_send(const Partial &partial, unsigned char *window, uint64_t r)
+{
+    constexpr size_t words = PARTIAL_STRIDE<Partial> / sizeof(uint4);
+    uint4 of[words] = {};
+    memcpy(of, &partial, sizeof partial);
+#pragma unroll
+    for (size_t i = 0; i < words; i++)
+        ((uint4 *)window)[r * words + i] = of[i];
+}
+
 /* Rows that lie as vectors. */
 static bool rows_fit(const struct axis_work *work)
 {
@@ -140,16 +152,20 @@ static struct logits_rows rows_cut(const struct axis_work *work, uint64_t wanted
     const uint64_t room = work->bytes / (work->box.outer * partial_bytes * 2), most = u64_max(1, u64_min(wanted / work->box.outer, room));
     const uint32_t chunk = (uint32_t)(((vectors + most - 1) / most + tile - 1) / tile * tile);
     return {work->x, work->box.outer, work->box.outer_stride, (uint32_t)work->box.length, (vectors + chunk - 1) / chunk, chunk,
-            (unsigned char *)work->partials};
+            (unsigned char *)work->partials, (unsigned char *)work->window.memory};
 }
 
-/* Combines the splits of each row, and finishes the results, if they are wanted. Partials with marks get those of their targets, if there are any. */
+/* Combines the splits of each row, and finishes the results, if they are wanted. Partials with marks get those of their targets, if there are any. Those that
+   are wanted go to the window, too. */
 static int rows_end(const struct axis_work *work, uint64_t splits, void *stream)
 {
     const bool marked = monoid_has_mark(work->monoid);
     struct axis_work combining = *work;
     if (marked)
         combining.finish = nullptr;
-    const int code = splits > 1 || combining.finish != nullptr ? axis_parts_launch(&combining, splits, stream) : (int)cudaSuccess;
-    return code == cudaSuccess && marked ? logits_end_launch(work, stream) : code;
+    combining.window.memory = nullptr;
+    int code = splits > 1 || combining.finish != nullptr ? axis_parts_launch(&combining, splits, stream) : (int)cudaSuccess;
+    if (code == cudaSuccess && marked)
+        code = logits_end_launch(work, stream);
+    return code == cudaSuccess ? axis_send_launch(work, stream) : code;
 }

@@ -46,7 +46,7 @@ struct allfold_context {
     struct {
         void *memory;   /* that the ranks share, for partials along an axis that they cut and for counters: opened by the first such call, and kept; or NULL */
         bool tried;
-        bool pinned;    /* by all their devices, which write to it */
+        bool pinned;    /* by all their devices, which write to it and read it; else partials take another way */
         uint64_t turns; /* exchanges through it so far: turns % 2 is the half that was used last */
     } window;
     allfold_level level; /* of the folds that have a choice */

@@ -1,7 +1,7 @@
 /* Parts that the device uses where they lie, and the window through which the devices of one host combine partials: see pieces.h.
 
-   Each rank copies its partials of a batch to its slot of the window. When all have agreed that theirs are there, each copies all ranks' to its
-   device and combines them, in rank order. A half of the window is written again two batches later. By then each rank has agreed on the batch
+   The device of each rank writes its partials of a batch to its slot of the window. When all have agreed that theirs are there, each device combines
+   all ranks', in rank order. A half of the window is written again two batches later. By then each rank has agreed on the batch
    between, and before that it waited for its queue, so it has read all of the half. Passes of order statistics take halves in the same turns (order_passes.c). */
 #include "core/pieces.h"
 
@@ -93,7 +93,7 @@ static allfold_status fold(const struct pieces *p, const struct batch *batch, co
     const struct part part = batch->part;
     struct axis_work work = {.monoid = p->monoid, .type = array->type, .first = part.l,
                              .partials = (char *)ctx->axis_memory + at, .bytes = IN_PLACE_CONSTANTS_AT - at,
-                             .finish = wanted->finish, .constants = wanted->constants, .targets = targets_there(p, batch->results, error)};
+                             .finish = wanted->finish, .constants = wanted->constants, .window = {wanted->sent, batch->results.count * p->stride, UINT64_MAX}, .targets = targets_there(p, batch->results, error)};
     if (progress_check(ctx->comm.progress, error) != ALLFOLD_OK || error->status != ALLFOLD_OK || find_elements(p, &part, &work, error) != ALLFOLD_OK)
         return error->status;
     phase_enter(ctx->comm.progress, PHASE_FOLD);
@@ -130,12 +130,10 @@ static unsigned char *slot_of(const struct pieces *p, const struct batch *batch,
 static allfold_status publish(const struct pieces *p, const struct batch *batch, struct error *error)
 {
     struct allfold_context *const ctx = p->ctx;
-    const struct backend *const backend = ctx->device->backend;
-    const size_t bytes = batch->results.count * p->stride, at = (uint64_t)ctx->comm.rank * bytes;
+    const size_t at = (uint64_t)ctx->comm.rank * batch->results.count * p->stride;
     ctx->window.turns++;
-    if (error->status == ALLFOLD_OK && fold(p, batch, &(struct wanted){NULL, NULL}, at, error) == ALLFOLD_OK
-        && backend->copy(in_place_queue(ctx), (char *)ctx->axis_memory + at, slot_of(p, batch, ctx->comm.rank), bytes, error) == ALLFOLD_OK)
-        backend->wait(in_place_queue(ctx), error);
+    if (error->status == ALLFOLD_OK && fold(p, batch, &(struct wanted){.sent = slot_of(p, batch, ctx->comm.rank)}, at, error) == ALLFOLD_OK)
+        ctx->device->backend->wait(in_place_queue(ctx), error);
     return comm_agree(&ctx->comm, error);
 }
 
@@ -144,20 +142,14 @@ static allfold_status collect(const struct pieces *p, const struct batch *batch,
 {
     struct allfold_context *const ctx = p->ctx;
     const struct comm *const comm = &ctx->comm;
-    const struct backend *const backend = ctx->device->backend;
-    const size_t bytes = batch->mine.count * p->stride, from = batch->mine.first * p->stride;
+    const bool own_is_there = batch->mine.count == batch->results.count && !again;
+    const struct axis_window window = {slot_of(p, batch, 0) + batch->mine.first * p->stride, batch->results.count * p->stride,
+                                       own_is_there ? (uint64_t)comm->rank : UINT64_MAX};
     const struct axis_work work = {.monoid = p->monoid, .type = p->array->type, .box = {.outer = batch->mine.count, .inner = 1},
                                    .partials = ctx->axis_memory, .bytes = IN_PLACE_CONSTANTS_AT, .finish = wanted->finish,
-                                   .constants = wanted->constants, .parts = (uint64_t)comm->size};
-    const bool own_is_there = batch->mine.count == batch->results.count && !again;
-    phase_enter(comm->progress, PHASE_UPLOAD);
-    for (int rank = 0; rank < comm->size; rank++)
-        if ((rank != comm->rank || !own_is_there)
-            && backend->copy(in_place_queue(ctx), slot_of(p, batch, rank) + from, (char *)ctx->axis_memory + (uint64_t)rank * bytes, bytes,
-                               error) != ALLFOLD_OK)
-            return error->status;
+                                   .constants = wanted->constants, .parts = (uint64_t)comm->size, .window = window};
     phase_enter(comm->progress, PHASE_FOLD);
-    return backend->fold_axis(in_place_queue(ctx), &work, error);
+    return ctx->device->backend->fold_axis(in_place_queue(ctx), &work, error);
 }
 
 /* ---- either way */
@@ -174,7 +166,7 @@ allfold_status in_place_partials(const struct pieces *p, struct batch *batch, st
     const struct backend *const backend = p->ctx->device->backend;
     struct queue *const queue = in_place_queue(p->ctx);
     void *const device = p->ctx->axis_memory;
-    const struct wanted partials = {NULL, NULL};
+    const struct wanted partials = {0};
     batch->partials = backend->own_memory ? queue->staging : device;
     if ((p->in_window ? collect(p, batch, &partials, true, error) : fold(p, batch, &partials, 0, error)) == ALLFOLD_OK
         && backend->copy(queue, device, batch->partials, batch->mine.count * p->stride, error) == ALLFOLD_OK)

@@ -337,6 +337,7 @@ enum {
 struct wanted {
     const struct axis_finish *finish;
     struct softmax_constants *constants;
+    void *sent; /* NULL; or where in the window they go, too */
 };
 
 /* The queue of what is worked on in place, and of results. */

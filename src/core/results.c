@@ -304,7 +304,7 @@ static bool reduce_unit(struct reduction *r, uint64_t unit, bool direct, struct 
     finish.uncertain = refused + 1;
     do {
         *finish.uncertain = 0;
-        if (in_place_start(p, &f.batch, &(struct wanted){&finish, NULL}, error) != ALLFOLD_OK
+        if (in_place_start(p, &f.batch, &(struct wanted){.finish = &finish}, error) != ALLFOLD_OK
             || (f.bytes > STAGED_BYTES && backend->copy(queue, queue->buffer, queue->staging, f.bytes, error) != ALLFOLD_OK)
             || backend->wait(queue, error) != ALLFOLD_OK)
             return true;

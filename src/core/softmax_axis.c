@@ -212,7 +212,7 @@ static void normalise_in_place(struct softmax_passes *n, struct error *error)
     }
     for (uint64_t unit = 0; unit < p->units && !error->shared && (exchanged || error->status == ALLFOLD_OK); unit++) {
         const struct batch batch = in_place_batch(p, unit);
-        if (in_place_start(p, &batch, &(struct wanted){NULL, in_place_constants(p)}, error) == ALLFOLD_OK)
+        if (in_place_start(p, &batch, &(struct wanted){.constants = in_place_constants(p)}, error) == ALLFOLD_OK)
             normalise_unit(n, unit, error);
     }
 }

@@ -168,7 +168,7 @@ allfold_status view_begin(struct view *view, struct error *error)
     if (all == NULL)
         return error->status;
     if (take_extents(view, all, error) == ALLFOLD_OK && pieces_are_exchanged(p) && p->in_place && !view->by_host && view->array.length > 0)
-        p->in_window = window_open(p->ctx, error) == ALLFOLD_OK && p->ctx->window.memory != NULL;
+        p->in_window = window_open(p->ctx, error) == ALLFOLD_OK && p->ctx->window.pinned;
     free(all);
     return error->status;
 }

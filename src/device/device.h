@@ -97,7 +97,7 @@ struct backend {
     allfold_status (*locate)(struct device *device, const void *memory, enum place *place, struct error *error);
     allfold_status (*allocate)(struct device *device, size_t bytes, void **memory, struct error *error);
     void (*release)(struct device *device, void *memory);
-    /* Of a backend that combines, once for a device: makes copies to and from host memory as quick as to staging, and answers to it possible, if it can. The memory
+    /* Of a backend that combines, once for a device: lets kernels write host memory and read it, if it can, as windows and answers need it. The memory
        must last until the device is closed. */
     bool (*pin)(struct device *device, void *memory, size_t bytes);
     /* Opens `count` queues of `bytes` bytes each: a multiple of 4096, to which their buffers are aligned. The first owns what they

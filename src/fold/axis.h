@@ -89,6 +89,14 @@ struct box_weights {
     uint64_t outer, axis, inner;
 };
 
+/* Partials in host memory that the backend has pinned. */
+struct axis_window {
+    void *memory; /* NULL: none */
+    /* Of `parts`: partial p of result r lies step * p bytes behind memory, at place r there. Those of part `own` are read at their place in `partials`;
+       UINT64_MAX: there is no such part. Without parts: the partials, step bytes, go to memory, too */
+    uint64_t step, own;
+};
+
 /* A fold along an axis, with outer * inner results. What becomes of their partials: they stay where they are, or results are finished of
    them, or constants of softmax made. */
 struct axis_work {
@@ -105,7 +113,8 @@ struct axis_work {
     struct softmax_constants *constants; /* device memory, of each result in order; NULL: none are wanted */
     struct axis_targets targets; /* of a monoid that has marks, which partials get before results are made of them */
     uint64_t parts;  /* not 0: in place of elements this number of partials of each result are combined, in their order: partial p of result r lies at
-                        partials, at place p * outer * inner + r. Of a backend that `combines` */
+                        partials, at place p * outer * inner + r, or in the window. Of a backend that `combines` */
+    struct axis_window window;
 };
 
 /* Softmax along an axis, of x in the box, to y with strides of its own. */

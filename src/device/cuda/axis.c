@@ -3,6 +3,8 @@
 
 /* The most results of which the end of each is told in the mailbox, in 8 bytes of a message. */
 enum { TOLD_MOST = sizeof(struct partial) / 8 };
+/* Bytes of partials that a kernel reads in the window: it takes longer for more than a copy does. */
+enum { READ_IN_WINDOW = 512 << 10 };
 
 /* The kernel tells the end of its results in the mailbox, which the host sees sooner than the driver does. */
 static cudaError_t tell_end(struct cuda_queue *queue, struct axis_finish *finish, uint64_t results)
@@ -15,22 +17,41 @@ static cudaError_t tell_end(struct cuda_queue *queue, struct axis_finish *finish
     return code;
 }
 
+/* Of partials in the window, those that are many are copied to their place on the device first. */
+static cudaError_t combine_launch(struct axis_work *work, void *stream)
+{
+    const size_t bytes = work->box.outer * work->box.inner * partial_stride(work->monoid, work->type);
+    cudaError_t code = cudaSuccess;
+    if (work->window.memory != NULL && (work->parts - 1) * bytes > READ_IN_WINDOW) {
+        for (uint64_t part = 0; part < work->parts && code == cudaSuccess; part++)
+            if (part != work->window.own)
+                code = cudaMemcpyAsync((char *)work->partials + part * bytes, (const char *)work->window.memory + part * work->window.step, bytes,
+                                       cudaMemcpyDefault, (cudaStream_t)stream);
+        work->window.memory = NULL;
+    }
+    return code == cudaSuccess ? (cudaError_t)axis_parts_launch(work, work->parts, stream) : code;
+}
+
 /* Some long rows have kernels of their own. Partials that hold marks are finished behind the fold. */
-static cudaError_t fold_launch_axis(const struct axis_work *work, int multiprocessors, void *stream)
+static cudaError_t fold_launch_axis(struct axis_work *work, int multiprocessors, void *stream)
 {
     const bool marked = monoid_has_mark(work->monoid);
     struct axis_work fold = *work;
     bool launched = false;
+    cudaError_t code = cudaSuccess;
+    if (work->parts > 0)
+        return combine_launch(work, stream);
     if (marked)
         fold.finish = NULL;
-    cudaError_t code = cudaSuccess;
     static int (*const of_rows[])(const struct axis_work *, int, void *, bool *) = {logits_rows_launch, counted_rows_launch, exact_rows_launch};
-    for (size_t i = 0; i < sizeof of_rows / sizeof *of_rows && work->parts == 0 && code == cudaSuccess && !launched; i++)
+    for (size_t i = 0; i < sizeof of_rows / sizeof *of_rows && code == cudaSuccess && !launched; i++)
         code = (cudaError_t)of_rows[i](work, multiprocessors, stream, &launched);
     if (code != cudaSuccess || launched)
         return code;
-    code = (cudaError_t)(work->parts > 0 ? axis_parts_launch(&fold, work->parts, stream) : axis_launch(&fold, multiprocessors, stream));
-    return code == cudaSuccess && marked ? (cudaError_t)logits_end_launch(work, stream) : code;
+    code = (cudaError_t)axis_launch(&fold, multiprocessors, stream);
+    if (code == cudaSuccess && marked)
+        code = (cudaError_t)logits_end_launch(work, stream);
+    return code == cudaSuccess ? (cudaError_t)axis_send_launch(work, stream) : code;
 }
 
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error)
@@ -43,7 +64,9 @@ allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work,
     cudaError_t code = cudaSuccess;
     if (cuda_ready(queue, error) != ALLFOLD_OK)
         return error->status;
-    if (work->finish != NULL && results <= TOLD_MOST) {
+    if (work->window.memory != NULL)
+        code = cudaHostGetDevicePointer(&own.window.memory, work->window.memory, 0);
+    if (code == cudaSuccess && work->finish != NULL && results <= TOLD_MOST) {
         finish = *work->finish;
         own.finish = &finish;
         code = tell_end(folding, &finish, results);

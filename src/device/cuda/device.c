@@ -215,7 +215,6 @@ static void cuda_release(struct device *device, void *memory)
     cudaFree(memory);
 }
 
-/* Memory that cannot be registered is copied all the same, more slowly. */
 static bool cuda_pin(struct device *device, void *memory, size_t bytes)
 {
     struct cuda_device *const cuda = (struct cuda_device *)device;
