@@ -6,7 +6,7 @@
                         to words in shared memory, as in exact.cuh. Of rows that are split axis_combine finds and marks these
                         one member finishes the result, or stores the partial
      axis_columns   the same of columns of short elements: each group takes as many that lie side by side as share a word
-     axis_splits    exact sums of splits, or of long rows, by accumulators; those of f32 are pairs
+     axis_splits    exact sums of splits, or of long rows, by accumulators; sums of f32 are pairs
      axis_again     those of rows that axis_combine has marked, by words, when the host calls once more
      axis_combine   each group: the partials of a row's splits, combined
      words_finish   each thread: a result of words */

@@ -68,8 +68,8 @@ struct axis_finish {
     struct axis_output of[FOLD_RESULTS_MAX];
     uint64_t first, run, step;
     uint32_t *refused; /* set to 1 if a result has no value; the host then finishes them again, and says why */
-    uint32_t *uncertain; /* NULL; or set to 1 if some exact sums are not there, as they need words: the host then calls once more, with by_words, */
-    bool by_words;       /* which finishes these. Memory is as the call before left it */
+    uint32_t *uncertain; /* NULL; or set to 1 if some exact sums are not there, as they need words. The host then makes the same call again, but for by_words */
+    bool by_words;       /* finishes those that the call before did not. Its scratch, and the results that it wrote, must be as it left them */
     uint64_t *done;    /* set by the backend. NULL, or where the end of each result is told, in two words (kernels/message.cuh) */
     uint32_t launch_id; /* of these words */
 };

@@ -73,16 +73,14 @@ HOST_DEVICE struct exp_anchor_f64 exp_anchor_f64(double m, int32_t range)
     return anchor;
 }
 
-/* x - base, but at least `least`. On the host NaN gives NaN, always the same one: the low bits of others would become a power of two. On the device
-   it gives `least`, in one instruction: see larger_f32. */
+/* x - base, but at least `least`. On the host NaN gives NaN; on the device `least`, in one instruction: see larger_f32. */
 HOST_DEVICE float exp_clamp_f32(float x, const struct exp_anchor_f32 *m)
 {
     const float u = x - m->base;
 #ifdef __CUDA_ARCH__
     return fmaxf(u, m->least);
 #else
-    const float clamped = u < m->least ? m->least : u; /* one instruction, and NaN if u is */
-    return clamped == clamped ? clamped : NAN;
+    return u < m->least ? m->least : u;
 #endif
 }
 HOST_DEVICE double exp_clamp_f64(double x, const struct exp_anchor_f64 *m)
@@ -161,14 +159,15 @@ HOST_DEVICE double exp_low_f64(double d, double rest)
    only q is rounded, and f64 holds 1 + q. In f64 a term is added to two numbers, without being rounded first. */
 #define EXP_TERM_RANGE_F32 124
 #define EXP_TERM_RANGE_F64 1023
-/* x 2^n; n is in the low bits of power. */
-HOST_DEVICE double exp_scaled_f64(double x, uint32_t power)
+/* (1 + q) 2^n; n is in the low bits of power. If q is NaN, these are any: on the host a NaN is multiplied. */
+HOST_DEVICE double exp_scaled_f64(double q, uint32_t power)
 {
 #ifdef __CUDA_ARCH__
-    const uint64_t bits = f64_bits(x); /* the lower half stays as it is: otherwise the compiler copies it */
+    const uint64_t bits = f64_bits(1.0 + q); /* the lower half stays as it is: otherwise the compiler copies it */
     return f64_from_bits((uint64_t)((uint32_t)(bits >> 32) + (power << 20)) << 32 | (uint32_t)bits);
 #else
-    return f64_from_bits(f64_bits(x) + ((uint64_t)power << 52));
+    const double scale = f64_from_bits(f64_bits(1.0) + ((uint64_t)power << 52));
+    return fma(scale, q, scale);
 #endif
 }
 /* q, rounded. */
@@ -179,7 +178,7 @@ HOST_DEVICE float exp_q_f32(const struct exp_parts_f32 *parts)
 HOST_DEVICE double exp_term_f32(float x, const struct exp_anchor_f32 *m)
 {
     const struct exp_parts_f32 parts = exp_reduce_f32(exp_clamp_f32(x, m), m);
-    return exp_scaled_f64(1.0 + (double)exp_q_f32(&parts), parts.power);
+    return exp_scaled_f64((double)exp_q_f32(&parts), parts.power);
 }
 /* The sum of the terms of x[0], x[stride], ..., x[7 stride]. Not a loop: gcc makes vectors of this only if there is none. */
 HOST_DEVICE double exp_2_terms_f32(const float *x, size_t stride, const struct exp_anchor_f32 *m)
@@ -328,7 +327,12 @@ HOST_DEVICE double log_of_one_more(double x)
    the operations. The anchor is of SOFTMAX_RANGE_F32. 2^f is 1 + f Q(f); Q (Remez) leaves a relative error below 2^-28. */
 HOST_DEVICE float exp_quick_f32(float x, const struct exp_anchor_f32 *m)
 {
-    const float up = (float)(1 << SOFTMAX_UP_F32), u = exp_clamp_f32(x, m), shifted = fmaf(u, 0x1.715476p0f, m->shift);
+#ifdef __CUDA_ARCH__
+    const float up = (float)(1 << SOFTMAX_UP_F32);
+#else
+    const float up = 1.0f;
+#endif
+    const float u = exp_clamp_f32(x, m), shifted = fmaf(u, 0x1.715476p0f, m->shift);
     const float f = fmaf(u, 0x1.4ae0cp-26f, fmaf(u, 0x1.715476p0f, m->shift - shifted));
     float q = 0x1.470c58p-13f * up;
     q = fmaf(q, f, 0x1.5f72f8p-10f * up);
@@ -336,7 +340,11 @@ HOST_DEVICE float exp_quick_f32(float x, const struct exp_anchor_f32 *m)
     q = fmaf(q, f, 0x1.c6ae72p-5f * up);
     q = fmaf(q, f, 0x1.ebfbe2p-3f * up);
     q = fmaf(q, f, 0x1.62e432p-1f * up);
+#ifdef __CUDA_ARCH__
     return f32_from_bits(f32_bits(fmaf(q, f, up)) + (f32_bits(shifted) << 23));
+#else
+    return fmaf(q, f, up) * f32_from_bits((f32_bits(shifted) << 23) + ((127u + SOFTMAX_UP_F32) << 23)); /* as exp_scaled_f64: NaN stays NaN */
+#endif
 }
 
 /* The same of an x of 16 bits up to EXP_WHOLE, in fewer operations, and without subtracting the base: exp(x + n rest), where x = n ln 2 + d, ln 2 is

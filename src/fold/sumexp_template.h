@@ -206,6 +206,14 @@ HOST_DEVICE bool NAME_FN(lane_settle)(FN(NAME) * partial, float max, float from,
     NAME_FN(combine)(partial, &other);
     return true;
 }
+#ifdef EXP_QUICK
+/* Of a lane that does not hold its elements, any number. */
+HOST_DEVICE double NAME_FN(lane_result)(float max, float from, float shift, double sum)
+{
+    const float finite = NAME_FN(lane_holds)(max, from, sum) ? max : 0.0f;
+    return NAME_FN(logarithm)((double)finite, (pair){NAME_FN(lane_sum)(finite, shift, sum), 0.0});
+}
+#endif
 #define LANE(F) F(float, max, -INFINITY) F(float, from, -INFINITY) F(float, least, 0.0f) F(float, shift, 0.0f) F(double, sum, 0.0)
 #define PEEK(lane, x) ((lane)->from = larger_f32(x, (lane)->from))
 #define OPEN(lane) NAME_FN(lane_open)(&(lane)->from, &(lane)->least, &(lane)->shift)
@@ -213,7 +221,7 @@ HOST_DEVICE bool NAME_FN(lane_settle)(FN(NAME) * partial, float max, float from,
 #define SETTLE(lane, partial, first) NAME_FN(lane_settle)(partial, (lane)->max, (lane)->from, (lane)->shift, (lane)->sum)
 #ifdef EXP_QUICK
 #define HOLDS(lane) NAME_FN(lane_holds)((lane)->max, (lane)->from, (lane)->sum)
-#define RESULT(lane) NAME_FN(logarithm)((double)(lane)->max, (pair){NAME_FN(lane_sum)((lane)->max, (lane)->shift, (lane)->sum), 0.0})
+#define RESULT(lane) NAME_FN(lane_result)((lane)->max, (lane)->from, (lane)->shift, (lane)->sum)
 #endif
 #include "fold/columns_template.h"
 #endif

@@ -15,8 +15,8 @@ enum {
     CHUNKS_MAX = 64,       /* of some columns: their partials fit where those of BLOCKS_MAX blocks do */
     STRIPE_BYTES = COLUMNS_ACROSS * sizeof(struct partial), /* of the partials of some columns */
     CHUNK_LEAST = 8192,    /* elements of a column in a chunk */
-    SOFTMAX_COLUMNS = 256, /* of softmax: a part of a row that is read at once, and of as many rows as stay in a cache */
-    SOFTMAX_ROWS_BYTES = 1 << 16, /* of rows that softmax folds together, before their second pass */
+    SOFTMAX_COLUMNS = 256, /* of a unit of softmax, and rows that it folds together, at most */
+    SOFTMAX_ROWS_BYTES = 1 << 16, /* of these rows, so that they are in a cache in the second pass */
     COLUMN_PIECE = 2048,   /* elements of a column that softmax's second pass takes at a time */
     UNITS_A_THREAD = 4,    /* with fewer, threads take pieces */
     ROWS_MAX = 1024,       /* that are folded and finished at a time */
@@ -172,7 +172,7 @@ static void fold_piece(const struct folding *f, const struct unit *unit, uint64_
     const size_t bytes = allfold_type_bytes(work->type);
     if (f->units.rows && f->weights.at != NULL) {
         const struct side_by_side row = {
-            .monoid = work->monoid, .first = work->first + range.first, .partials = partials, .buffers = &own_scratch(f)->buffers,
+            .monoid = work->monoid, .all = box->outer, .first = work->first + range.first, .partials = partials, .buffers = &own_scratch(f)->buffers,
             .x = {work->type, (const char *)work->x + (unit->at + range.first) * bytes, range.count, box->length, 1},
             .weights = weights_from(f, unit->first, range.first)};
         loops->fold_rows(&row);
@@ -185,7 +185,7 @@ static void fold_piece(const struct folding *f, const struct unit *unit, uint64_
     }
     struct cpu_scratch *const scratch = own_scratch(f);
     const struct side_by_side columns = {
-        .monoid = work->monoid, .first = work->first + range.first, .partials = partials, .buffers = &scratch->buffers,
+        .monoid = work->monoid, .all = box->inner, .first = work->first + range.first, .partials = partials, .buffers = &scratch->buffers,
         .x = {work->type, (const char *)work->x + (unit->at + range.first * box->axis_stride) * bytes, range.count, box->axis_stride,
               unit->columns},
         .weights = weights_from(f, unit->first, range.first), .results = f->is_direct ? scratch->results : NULL, .finished = f->is_direct ? scratch->finished : NULL};
@@ -274,7 +274,7 @@ static void fold_rows(const struct folding *f, struct range numbers)
     const struct box *const box = &f->units.box;
     struct cpu_scratch *const scratch = own_scratch(f);
     const uint64_t most = work->finish == NULL ? UINT32_MAX : u64_min(ROWS_MAX, STRIPE_BYTES / f->stride);
-    struct side_by_side rows = {.monoid = work->monoid, .first = work->first, .buffers = &scratch->buffers,
+    struct side_by_side rows = {.monoid = work->monoid, .all = box->outer, .first = work->first, .buffers = &scratch->buffers,
                                 .results = f->is_direct ? scratch->results : NULL, .finished = f->is_direct ? scratch->finished : NULL};
     for (uint64_t done = 0, count; done < numbers.count; done += count) {
         const uint64_t first = numbers.first + done;
@@ -501,7 +501,7 @@ static void softmax_rows(const struct folding *f, const struct softmax_axis_work
     const struct cpu_loops *const loops = cpu_loops_of(f->queue);
     const uint64_t bytes = u64_max(1, f->units.box.length * allfold_type_bytes(work->x_type));
     const uint64_t most = u64_max(1, u64_min(u64_min(SOFTMAX_COLUMNS, STRIPE_BYTES / f->stride), SOFTMAX_ROWS_BYTES / bytes));
-    struct side_by_side rows = {.monoid = f->work->monoid, .buffers = &scratch->buffers, .partials = scratch->partials[0].bytes};
+    struct side_by_side rows = {.monoid = f->work->monoid, .all = f->units.box.outer, .buffers = &scratch->buffers, .partials = scratch->partials[0].bytes};
     for (uint64_t done = 0, count; done < numbers.count; done += count) {
         count = u64_min(most, numbers.count - done);
         const struct unit first = unit_at(&f->units, numbers.first + done, work->y_outer_stride);

@@ -33,6 +33,7 @@ static_assert(FOLD_ROWS * FOLD_COLUMNS <= COLUMNS_ACROSS * COLUMN_STEP, "room fo
 struct side_by_side {
     enum monoid monoid;
     struct columns x;
+    uint64_t all;            /* columns, or rows, of the whole box */
     uint64_t first;          /* the index of the first elements */
     unsigned char *partials; /* that of c: partials + c * partial_stride */
     struct box_weights weights; /* of monoids with weights: `axis` apart along a column or row, `inner` from one to the next */

@@ -135,16 +135,24 @@ static inline void set_lanes(struct softmax_lanes *lanes, enum softmax_way way, 
 }
 
 /* Result i of a piece. */
-static inline float lane_f32(const struct softmax_lanes *lanes, float x, uint32_t i, bool to_f32)
+#define F32_OF(lanes, i)                              \
+    struct softmax_constants c;                       \
+    c.anchor_f32.base = (lanes)->base_f32[i];         \
+    c.anchor_f32.least = (lanes)->least_f32[i];       \
+    c.anchor_f32.shift = (lanes)->shift_f32[i];       \
+    c.inverse_high_f32 = (lanes)->high_f32[i];        \
+    c.inverse_low_f32 = (lanes)->low_f32[i]
+static inline float lane_f32(const struct softmax_lanes *lanes, float x, uint32_t i)
 {
-    struct softmax_constants c;
-    c.anchor_f32.base = lanes->base_f32[i];
-    c.anchor_f32.least = lanes->least_f32[i];
-    c.anchor_f32.shift = lanes->shift_f32[i];
-    c.inverse_high_f32 = lanes->high_f32[i];
-    c.inverse_low_f32 = lanes->low_f32[i];
-    return to_f32 ? softmax_f32(x, &c) : softmax_short(x, &c);
+    F32_OF(lanes, i);
+    return softmax_f32(x, &c);
 }
+static inline float lane_short(const struct softmax_lanes *lanes, float x, uint32_t i)
+{
+    F32_OF(lanes, i);
+    return softmax_short(x, &c);
+}
+#undef F32_OF
 static inline double lane_f64(const struct softmax_lanes *lanes, double x, uint32_t i)
 {
     struct softmax_constants c;
@@ -164,25 +172,33 @@ static inline double lane_log(const struct softmax_lanes *lanes, double x, uint3
     return log_softmax_f64(x, &c);
 }
 
-/* The results of a piece, of values in f32 or f64. */
-static void softmax_results(const struct softmax_lanes *restrict lanes, enum softmax_way way, const void *restrict values, void *restrict results,
-                            uint32_t n)
+/* The results of a piece, of values in f32 or f64. one: all elements have the first one's constants. */
+static void softmax_results(const struct softmax_lanes *restrict lanes, enum softmax_way way, bool one, const void *restrict values,
+                            void *restrict results, uint32_t n)
 {
-#define EACH(type, result)                        \
-    do {                                          \
-        const type *const x = values;             \
-        type *const y = results;                  \
-        FOLD_SIMD                                 \
-        for (uint32_t i = 0; i < n; i++)          \
-            y[i] = result;                        \
-    } while (0)
+#define EACH(type, lane, at)                    \
+    {                                           \
+        const type *const x = values;           \
+        type *const y = results;                \
+        FOLD_SIMD                               \
+        for (uint32_t i = 0; i < n; i++)        \
+            y[i] = lane(lanes, x[i], at);       \
+    }
+#define CASE(way, type, lane)       \
+    case way:                       \
+        if (one)                    \
+            EACH(type, lane, 0)     \
+        else                        \
+            EACH(type, lane, i)     \
+        break;
     switch (way) {
-    case SOFTMAX_F32: EACH(float, lane_f32(lanes, x[i], i, true)); break;
-    case SOFTMAX_SHORT: EACH(float, lane_f32(lanes, x[i], i, false)); break;
-    case SOFTMAX_F64: EACH(double, lane_f64(lanes, x[i], i)); break;
-    case SOFTMAX_LOG: EACH(double, lane_log(lanes, x[i], i)); break;
+        CASE(SOFTMAX_F32, float, lane_f32)
+        CASE(SOFTMAX_SHORT, float, lane_short)
+        CASE(SOFTMAX_F64, double, lane_f64)
+        CASE(SOFTMAX_LOG, double, lane_log)
     }
 #undef EACH
+#undef CASE
 }
 
 /* What a piece has of an array: runs of neighbours, from element `first` on, as far apart as its rows. */
@@ -207,7 +223,7 @@ static const void *values_together(const struct piece_runs *runs, bool f32, void
 {
     const struct piece_runs all = joined(runs);
     const size_t bytes = all.width * (f32 ? sizeof(float) : sizeof(double));
-    const bool converted = !f32 || all.of->type != ALLFOLD_F32;
+    const bool converted = all.of->type != (f32 ? ALLFOLD_F32 : ALLFOLD_F64);
     if (!converted && all.count == 1)
         return run_at(&all, 0);
     for (uint32_t r = 0; r < all.count; r++)
@@ -252,11 +268,11 @@ static void store_results(const struct piece_runs *runs, bool f32, const void *r
         store_past(run_at(&all, r), from + r * bytes, bytes);
 }
 
-static void normalise_piece(enum softmax_way way, const struct softmax_lanes *lanes, const struct piece_runs *x, const struct piece_runs *y)
+static void normalise_piece(enum softmax_way way, const struct softmax_lanes *lanes, bool one, const struct piece_runs *x, const struct piece_runs *y)
 {
     const bool f32 = way == SOFTMAX_F32 || way == SOFTMAX_SHORT;
     _Alignas(64) char values[SOFTMAX_PIECE * sizeof(double)], results[SOFTMAX_PIECE * sizeof(double)];
-    softmax_results(lanes, way, values_together(x, f32, values), results, x->count * x->width);
+    softmax_results(lanes, way, one, values_together(x, f32, values), results, x->count * x->width);
     store_results(y, f32, results);
 }
 
@@ -267,10 +283,10 @@ static void normalise_rows(bool logarithm, const struct columns *x, const struct
     struct softmax_lanes lanes;
     for (uint32_t r = 0, count; r < x->columns; r += count) {
         count = x->columns - r < most ? x->columns - r : most;
-        set_lanes(&lanes, way, constants + r, true, count, width);
+        set_lanes(&lanes, way, constants + r, true, count, count == 1 ? 1 : width);
         for (uint64_t start = 0; start < x->length; start += width) {
             const uint32_t n = (uint32_t)u64_min(x->length - start, width);
-            normalise_piece(way, &lanes, &(struct piece_runs){x, r * x->stride + start, count, n}, &(struct piece_runs){y, r * y->stride + start, count, n});
+            normalise_piece(way, &lanes, count == 1, &(struct piece_runs){x, r * x->stride + start, count, n}, &(struct piece_runs){y, r * y->stride + start, count, n});
         }
     }
 }
@@ -290,7 +306,7 @@ static void normalise_columns(bool logarithm, const struct columns *x, const str
             const struct piece_runs from = {x, row * x->stride + first, count, width};
             if (x->stride > width && row + AHEAD < x->length) /* rows that lie far apart are no stream that the processor sees */
                 prefetch_rows((struct matrix){(unsigned char *)run_at(&from, 0), x->stride * bytes}, AHEAD, count, width * bytes);
-            normalise_piece(way, &lanes, &from, &(struct piece_runs){y, row * y->stride + first, count, width});
+            normalise_piece(way, &lanes, false, &from, &(struct piece_runs){y, row * y->stride + first, count, width});
         }
     }
 }

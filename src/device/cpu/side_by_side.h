@@ -8,15 +8,18 @@ struct lanes {
     void (*start)(void *state, const struct fold_rows *rows);
     void (*take)(void *state, const struct fold_rows *rows);
     bool (*settle)(const void *state, uint32_t c, void *partial, uint64_t first);
-    uint32_t least; /* fewer columns are brought to rows */
+    uint32_t least; /* if the whole box has fewer columns, or rows, they are brought to rows */
+    bool is_rounded; /* bits depend on the way, which therefore follows from the column's own elements, and from nothing that threads change */
     void (*close)(void *partial); /* or NULL: propagates carries */
 };
 #define OPEN_LANES(monoid, value) \
-    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, 0, NULL},
+    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, 0, false, NULL},
 #define WIDE_LANES(monoid, value) \
-    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, LANES_WIDE, NULL},
+    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, LANES_WIDE, false, NULL},
+#define EXP_LANES(monoid, value) \
+    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, LANES_WIDE, true, NULL},
 #define CLOSED_LANES(monoid, value) \
-    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, 0, monoid##_lanes_close_##value},
+    [VALUE_##value] = {monoid##_lanes_start_##value, monoid##_lanes_take_##value, monoid##_lanes_settle_##value, 0, false, monoid##_lanes_close_##value},
 static const struct lanes lanes[MONOID_COUNT][VALUE_COUNT] = {
     [MONOID_sum] = {VALUES(OPEN_LANES, sum)},
     [MONOID_min] = {VALUES(OPEN_LANES, min)},
@@ -26,15 +29,16 @@ static const struct lanes lanes[MONOID_COUNT][VALUE_COUNT] = {
     [MONOID_norminf] = {VALUES(OPEN_LANES, norminf)},
     [MONOID_argmin] = {VALUES(WIDE_LANES, argmin)},
     [MONOID_argmax] = {VALUES(WIDE_LANES, argmax)},
-    [MONOID_sumexp] = {VALUES_F32(WIDE_LANES, sumexp)},
-    [MONOID_sumexp_half] = {VALUES_F32(WIDE_LANES, sumexp)},
-    [MONOID_sumexp_quick] = {VALUES_F32(WIDE_LANES, sumexp_quick)},
+    [MONOID_sumexp] = {VALUES_F32(EXP_LANES, sumexp)},
+    [MONOID_sumexp_half] = {VALUES_F32(EXP_LANES, sumexp)},
+    [MONOID_sumexp_quick] = {VALUES_F32(EXP_LANES, sumexp_quick)},
     [MONOID_sum_exact] = {VALUES_FLOAT(CLOSED_LANES, sum_exact)},
     [MONOID_norm1_exact] = {VALUES_FLOAT(CLOSED_LANES, norm1_exact)},
     [MONOID_norm2_exact] = {VALUES_F32(CLOSED_LANES, norm2_exact)},
 };
 #undef OPEN_LANES
 #undef WIDE_LANES
+#undef EXP_LANES
 #undef CLOSED_LANES
 
 /* Results without partials: of lanes, and of a row. NULL: there are none. */
@@ -91,19 +95,18 @@ static void close_partial(const struct side_fold *fold, uint64_t c)
         fold->lanes->close(partial_of(fold, c));
 }
 
-/* Whether there are lanes for this number of columns, or of rows. */
-static bool has_lanes(const struct side_fold *fold, uint32_t columns) { return fold->lanes->take != NULL && columns >= fold->lanes->least; }
+static bool has_lanes(const struct side_fold *fold) { return fold->lanes->take != NULL && fold->f->all >= fold->lanes->least; }
 
 /* Whether lanes are tried. If many columns of a run after run fail, more and more runs go without a trial. */
-static bool lanes_try(struct side_fold *fold, uint32_t columns)
+static bool lanes_try(struct side_fold *fold)
 {
-    const bool tries = has_lanes(fold, columns) && fold->skip == 0;
+    const bool tries = has_lanes(fold) && fold->skip == 0;
     fold->skip -= fold->skip > 0;
     return tries;
 }
 static void lanes_tried(struct side_fold *fold, uint32_t failed, uint32_t columns)
 {
-    if (failed <= columns / 8) {
+    if (failed <= columns / 8 || fold->lanes->is_rounded) {
         fold->failures = 0;
         return;
     }
@@ -145,8 +148,8 @@ static const double *weights_at(const struct side_fold *fold, uint64_t c, uint64
     return buffer;
 }
 
-/* Folds a run of the columns from c on, COLUMNS_ACROSS at most, by the tile function of rows. */
-static void fold_transposed(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns)
+/* Folds a run of the columns from c on, COLUMNS_ACROSS at most, by the tile function of rows: those that are not held, or all. */
+static void fold_transposed(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns, const unsigned char *held)
 {
     const struct side_by_side *const f = fold->f;
     struct columns some = f->x;
@@ -159,7 +162,9 @@ static void fold_transposed(const struct side_fold *fold, struct range run, uint
         const double *weights = NULL;
         columns_take(&some, &fold->conversion, run.first + done, (uint32_t)range.count, values);
         for (uint32_t i = 0; i < columns; i++) {
-            if (i == 0 || f->weights.inner != 0)
+            if (held != NULL && held[i])
+                continue;
+            if (weights == NULL || f->weights.inner != 0)
                 weights = weights_at(fold, c + i, run.first + done, (uint32_t)range.count, gathered);
             tiles[f->monoid][fold->conversion.value](
                 partial_of(fold, c + i), &(struct tile_operands){.x = values + i * COLUMN_STEP * fold->conversion.bytes, .y = weights}, &range);
@@ -182,21 +187,37 @@ static void take_run(const struct side_fold *fold, const struct columns *x, stru
     }
 }
 
+/* Folds a run of those of the columns from c on that lanes do not hold; some by themselves, many together. Returns their number. */
+static uint32_t fold_others(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns, const unsigned char *held)
+{
+    uint32_t others = 0;
+    for (uint32_t from = 0, n; from < columns; from += n) {
+        n = columns - from < COLUMNS_ACROSS ? columns - from : COLUMNS_ACROSS;
+        uint32_t some = 0;
+        for (uint32_t i = from; i < from + n; i++)
+            some += !held[i];
+        others += some;
+        if (some > n / 8)
+            fold_transposed(fold, run, c + from, n, held + from);
+        for (uint32_t i = from; i < from + n && some <= n / 8; i++)
+            if (!held[i])
+                fold_transposed(fold, run, c + i, 1, NULL);
+    }
+    return others;
+}
+
 /* Folds a run of the columns [c, c + columns) as they lie. Returns the number of those for which that did not do. */
 static uint32_t fold_lanes(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns)
 {
     const void *const state = fold->f->buffers->lanes;
     struct columns some = fold->f->x;
-    uint32_t failed = 0;
+    unsigned char held[FOLD_COLUMNS];
     some.x = (const char *)some.x + c * types[some.type].element_bytes;
     some.columns = columns;
     take_run(fold, &some, run);
     for (uint32_t i = 0; i < columns; i++)
-        if (!fold->lanes->settle(state, i, partial_of(fold, c + i), fold->f->first + run.first)) {
-            failed++;
-            fold_transposed(fold, run, c + i, 1);
-        }
-    return failed;
+        held[i] = fold->lanes->settle(state, i, partial_of(fold, c + i), fold->f->first + run.first);
+    return fold_others(fold, run, c, columns, held);
 }
 
 /* Stores the results that lanes hold. */
@@ -204,26 +225,6 @@ static void store_direct(const struct side_fold *fold, uint64_t c, uint32_t colu
 {
     const struct side_by_side *const f = fold->f;
     fold->direct->lanes(f->buffers->lanes, columns, f->results + c, f->finished + c);
-}
-
-/* Folds those of some columns, COLUMNS_ACROSS at most, that have no result: if they are many, all together. */
-static void fold_others(const struct side_fold *fold, uint32_t c, uint32_t columns)
-{
-    unsigned char *const finished = fold->f->finished + c;
-    const struct range all = {0, fold->f->x.length};
-    uint32_t others = 0;
-    for (uint32_t i = 0; i < columns; i++)
-        others += !finished[i];
-    if (others > columns / 8)
-        memset(finished, 0, columns);
-    for (uint32_t i = 0; i < columns; i++)
-        if (!finished[i])
-            begin_partial(fold, c + i);
-    for (uint32_t i = 0; i < columns && others <= columns / 8; i++)
-        if (!finished[i])
-            fold_transposed(fold, all, c + i, 1);
-    if (others > columns / 8)
-        fold_transposed(fold, all, c, columns);
 }
 
 /* Folds the columns [c, c + columns), as many as there are lanes for and no longer than a run, to results. */
@@ -234,8 +235,10 @@ static void fold_strip_direct(struct side_fold *fold, uint32_t c, uint32_t colum
     some.columns = columns;
     take_run(fold, &some, (struct range){0, some.length});
     store_direct(fold, c, columns);
-    for (uint32_t i = 0; i < columns; i += COLUMNS_ACROSS)
-        fold_others(fold, c + i, columns - i < COLUMNS_ACROSS ? columns - i : COLUMNS_ACROSS);
+    for (uint32_t i = c; i < c + columns; i++)
+        if (!fold->f->finished[i])
+            begin_partial(fold, i);
+    fold_others(fold, (struct range){0, some.length}, c, columns, fold->f->finished + c);
 }
 
 /* Carries in words are propagated after this number of runs, and at the end: exact_add_integer. */
@@ -249,11 +252,11 @@ static void fold_strip(struct side_fold *fold, uint32_t c, uint32_t columns)
         begin_partial(fold, i);
     for (uint64_t start = 0; start < length; start += FOLD_LANE_RUN) {
         const struct range run = {start, u64_min(length - start, FOLD_LANE_RUN)};
-        const bool tries = lanes_try(fold, columns), closes = start + run.count == length || (start / FOLD_LANE_RUN + 1) % CLOSE_RUNS == 0;
+        const bool tries = lanes_try(fold), closes = start + run.count == length || (start / FOLD_LANE_RUN + 1) % CLOSE_RUNS == 0;
         if (tries)
             lanes_tried(fold, fold_lanes(fold, run, c, columns), columns);
         for (uint32_t i = 0; i < columns && !tries; i += COLUMNS_ACROSS)
-            fold_transposed(fold, run, c + i, columns - i < COLUMNS_ACROSS ? columns - i : COLUMNS_ACROSS);
+            fold_transposed(fold, run, c + i, columns - i < COLUMNS_ACROSS ? columns - i : COLUMNS_ACROSS, NULL);
         for (uint32_t i = c; i < c + columns && closes; i++)
             close_partial(fold, i);
     }
@@ -262,7 +265,7 @@ static void fold_strip(struct side_fold *fold, uint32_t c, uint32_t columns)
 static void fold_columns(const struct side_by_side *f)
 {
     struct side_fold fold = side_fold_of(f);
-    const bool is_direct = fold.direct != NULL && fold.direct->lanes != NULL && f->x.length <= FOLD_LANE_RUN && has_lanes(&fold, f->x.columns);
+    const bool is_direct = fold.direct != NULL && fold.direct->lanes != NULL && f->x.length <= FOLD_LANE_RUN && has_lanes(&fold);
     const uint32_t most = fold.conversion.convert != NULL ? VALUES_MOST : FOLD_COLUMNS; /* values need room in a cache, too */
     if (f->finished != NULL)
         memset(f->finished, 0, f->x.columns);
@@ -383,7 +386,7 @@ static void fold_rows(const struct side_by_side *f)
         memset(f->finished, 0, f->x.columns);
     for (uint64_t r = 0; r < f->x.columns; r += ROWS_TOGETHER) {
         const uint32_t rows = (uint32_t)u64_min(f->x.columns - r, ROWS_TOGETHER);
-        if (is_short && lanes_try(&fold, rows))
+        if (is_short && lanes_try(&fold))
             lanes_tried(&fold, fold_rows_across(&fold, r, rows), rows);
         else
             fold_rows_singly(&fold, r, rows);
