@@ -1,30 +1,37 @@
 /* The second pass of softmax, and its constants: a part of loops.c, which includes it where what it uses is defined. */
 #pragma once
 
-/* What f32 arithmetic needs of the constants; the maximum and the sum are finite. */
-static inline void constants_f32(double max, double sum_high, double sum_low, float *base, float *least, float *shift, float *high, float *low)
+/* What follows from one sum; the maximum and the sum are finite. Others: the sum without the maximum's own term. */
+static inline void others_of(double max, double *high, double *low)
 {
-    const pair sum = {sum_high, sum_low}, others = exp_others_finite(max, &sum, EXP_TERMS_F32);
+    const pair sum = {*high, *low}, others = exp_others_finite(max, &sum, EXP_TERMS_F32);
+    *high = others.high;
+    *low = others.low;
+}
+/* What softmax in f32 arithmetic needs of the constants. */
+static inline void constants_f32(double max, double high, double low, float *base, float *least, float *shift, float *inverse_high, float *inverse_low)
+{
+    const pair others = {high, low};
     struct softmax_constants c;
     softmax_constants_finite(max, &others, &c);
     *base = c.anchor_f32.base;
     *least = c.anchor_f32.least;
     *shift = c.anchor_f32.shift;
-    *high = c.inverse_high_f32;
-    *low = c.inverse_low_f32;
+    *inverse_high = c.inverse_high_f32;
+    *inverse_low = c.inverse_low_f32;
 }
-/* What log-softmax needs, of the sum without the maximum's own term. */
-static inline void constants_log(double max, double others_high, double others_low, double *log_sum, double *log_low)
+/* What log-softmax needs. */
+static inline void constants_log(double max, double high, double low, double *log_sum, double *log_low)
 {
-    const pair log = log_of_others_finite(max, (pair){others_high, others_low});
+    const pair log = log_of_others_finite(max, (pair){high, low});
     *log_sum = log.high;
     *log_low = log.low;
 }
 
 enum { CONSTANTS_TOGETHER = 64 };
 
-/* The same of some partials, at most CONSTANTS_TOGETHER, as vectors. */
-static void constants_of_sums(uint32_t n, const double *max, const double *high, const double *low, struct softmax_constants *c)
+/* The same of some, at most CONSTANTS_TOGETHER, as vectors. */
+static void set_inverses(uint32_t n, const double *max, const double *high, const double *low, struct softmax_constants *c)
 {
     float base[CONSTANTS_TOGETHER], least[CONSTANTS_TOGETHER], shift[CONSTANTS_TOGETHER], inverse_high[CONSTANTS_TOGETHER], inverse_low[CONSTANTS_TOGETHER];
     FOLD_SIMD
@@ -36,7 +43,7 @@ static void constants_of_sums(uint32_t n, const double *max, const double *high,
         c[i].inverse_low_f32 = inverse_low[i];
     }
 }
-static void constants_of_others(uint32_t n, const double *max, const double *high, const double *low, struct softmax_constants *c)
+static void set_logarithms(uint32_t n, const double *max, const double *high, const double *low, struct softmax_constants *c)
 {
     double log_sum[CONSTANTS_TOGETHER], log_low[CONSTANTS_TOGETHER];
     FOLD_SIMD
@@ -52,29 +59,31 @@ static void constants_of_others(uint32_t n, const double *max, const double *hig
 static void constants(enum monoid monoid, enum softmax_needs needs, const struct partials *of, struct softmax_constants *c)
 {
     const bool exact = monoid_facts[monoid].level == ALLFOLD_LEVEL_EXACT, f32_terms = monoid_facts[monoid].terms != TERMS_F64;
-    const bool is_log = needs == SOFTMAX_NEEDS_LOG && exact, is_sum = needs == SOFTMAX_NEEDS_INVERSE && !exact && f32_terms;
+    const bool logarithm = needs != SOFTMAX_NEEDS_INVERSE, together = needs == SOFTMAX_NEEDS_LOG ? exact : needs == SOFTMAX_NEEDS_INVERSE && f32_terms;
     double max[CONSTANTS_TOGETHER], high[CONSTANTS_TOGETHER], low[CONSTANTS_TOGETHER];
     bool usual[CONSTANTS_TOGETHER] = {false};
     for (uint32_t first = 0; first < of->count; first += CONSTANTS_TOGETHER) {
         const uint32_t n = of->count - first < CONSTANTS_TOGETHER ? of->count - first : CONSTANTS_TOGETHER;
-        for (uint32_t i = 0; i < n && (is_log || is_sum); i++) {
+        for (uint32_t i = 0; i < n && together; i++) {
             const void *const partial = of->at + (first + i) * of->stride;
             const struct exp_partial *const fast = partial;
             const struct exp_bins *const bins = partial;
-            const pair sum = is_log ? exp_bins_others(bins, f32_terms) : fast->sum;
-            max[i] = is_log ? bins->max : fast->max;
+            const pair sum = exact ? exp_bins_others(bins, f32_terms) : fast->sum;
+            max[i] = exact ? bins->max : fast->max;
             usual[i] = is_finite(max[i]) && is_finite(sum.high);
             max[i] = usual[i] ? max[i] : 0.0;
             high[i] = usual[i] ? sum.high : 0.0;
             low[i] = usual[i] ? sum.low : 0.0;
         }
-        if (is_log)
-            constants_of_others(n, max, high, low, c + first);
-        else if (is_sum)
-            constants_of_sums(n, max, high, low, c + first);
+        if (together && !exact)
+            FOLD_SIMD
+            for (uint32_t i = 0; i < n; i++)
+                others_of(max[i], &high[i], &low[i]);
+        if (together)
+            (logarithm ? set_logarithms : set_inverses)(n, max, high, low, c + first);
         for (uint32_t i = 0; i < n; i++)
             if (!usual[i])
-                softmax_constants_of(of->at + (first + i) * of->stride, exact, f32_terms, needs != SOFTMAX_NEEDS_INVERSE, &c[first + i]);
+                softmax_constants_of(of->at + (first + i) * of->stride, exact, f32_terms, logarithm, &c[first + i]);
     }
 }
 
