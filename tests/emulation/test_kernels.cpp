@@ -728,7 +728,7 @@ static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_ty
         memset(to, 0x5c, job->n * allfold_type_bytes(y_type));
 
     emulation_order(job->n % 3 == 0 ? 0 : job->n);
-    const struct softmax_work work = {x.start, to, job->type, y_type, job->n, logarithm, ALLFOLD_LEVEL_FAST, false};
+    const struct softmax_work work = {x.start, to, job->type, y_type, job->n, logarithm, ALLFOLD_LEVEL_FAST};
     const int code = softmax_launch(&work, &constants, job->multiprocessors, NULL);
     bool right = code == 0 || failed("the launch fails with %d: %s", code, emulation_fault());
     for (uint64_t i = 0; right && i < job->n; i++) {
@@ -817,7 +817,7 @@ int main()
             test_long_rows(type);
     }
     tap_ok(kernels_check() == 0, "kernels_check finds the kernels");
-    const struct softmax_work to_integers = {NULL, NULL, ALLFOLD_F32, ALLFOLD_INT32, 1, false, ALLFOLD_LEVEL_FAST, false};
+    const struct softmax_work to_integers = {NULL, NULL, ALLFOLD_F32, ALLFOLD_INT32, 1, false, ALLFOLD_LEVEL_FAST};
     tap_ok(softmax_launch(&to_integers, NULL, 1, NULL) != 0,
            "softmax to an integer type is refused");
     return tap_done();
