@@ -2,12 +2,48 @@
 
      axis_normalise_vectors   rows whose elements lie side by side; blocks from the last one on
          each thread: loads its vectors of a part of a row; the row's constants; stores the results
+     axis_normalise_columns   columns, if x and y are of one type
+         each thread: the constants of its columns; tile by tile: loads words of a part of them, stores the results
      axis_normalise           all others
          each thread: takes elements of one row in turns with its group, side by side in memory with its neighbours */
 #include "kernels/axis_element.cuh"
 #include "kernels/axis_softmax.cuh"
+#include "kernels/columns.cuh"
 #include "kernels/kernels.h"
 #include "kernels/softmax.cuh"
+
+/* How columns, and elements of any type, are cut: a block's threads are members of groups, and a group has one row, or words of columns. */
+struct pass_cut {
+    struct softmax_axis_work work;
+    uint64_t results, splits, chunk;
+    uint32_t groups, members;
+    bool columns;
+};
+
+static struct pass_cut pass_cut_of(const struct softmax_axis_work *work, uint64_t results, bool columns, int multiprocessors)
+{
+    const uint64_t length = work->box.length;
+    struct pass_cut cut = {*work, results, 1, length, 1, 1, columns};
+    while (cut.columns && cut.groups < AXIS_SHAPE.threads && cut.groups < cut.results)
+        cut.groups *= 2;
+    while (cut.groups * cut.members < AXIS_SHAPE.threads && cut.members < length)
+        cut.members *= 2;
+    while (cut.groups * cut.members < AXIS_SHAPE.threads && cut.groups < cut.results)
+        cut.groups *= 2;
+    const uint64_t blocks = (cut.results + cut.groups - 1) / cut.groups, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
+    const uint64_t splits = u64_min(u64_max(1, 4 * wanted / blocks), (length + cut.members - 1) / cut.members);
+    cut.chunk = ((length + splits - 1) / splits + cut.members - 1) / cut.members * cut.members;
+    cut.splits = (length + cut.chunk - 1) / cut.chunk;
+    return cut;
+}
+
+static cudaError_t cut_start(void (*kernel)(const struct pass_cut, const softmax_constants *), const struct pass_cut *cut, const softmax_constants *constants,
+                             cudaStream_t stream)
+{
+    const uint64_t blocks = (cut->results + cut->groups - 1) / cut->groups * cut->splits;
+    const cudaLaunchConfig_t config = launch_config(blocks, (int)(cut->groups * cut->members), stream);
+    return blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, kernel, *cut, constants);
+}
 
 /* ---- vectors */
 
@@ -101,36 +137,85 @@ static cudaError_t vectors_start(const struct softmax_axis_work *work, const sof
                               : cudaLaunchKernelEx(&config, axis_normalise_vectors<Arithmetic, Element>, cut, constants);
 }
 
-template <class Element>
-static cudaError_t vectors_start(const struct softmax_axis_work *work, const softmax_constants *constants, cudaStream_t stream)
+/* Calls start with the arithmetic. */
+template <class Element, class Start> static cudaError_t with_second(const struct softmax_axis_work *work, const Start &start)
 {
     if (work->logarithm)
-        return vectors_start<row_second<Element, true>, Element>(work, constants, stream);
+        return start((const row_second<Element, true> *)nullptr);
     if constexpr (sizeof(typename Element::stored) == 2)
         if (work->level == ALLFOLD_LEVEL_FAST)
-            return vectors_start<row_second_short<Element>, Element>(work, constants, stream);
-    return vectors_start<row_second<Element, false>, Element>(work, constants, stream);
+            return start((const row_second_short<Element> *)nullptr);
+    return start((const row_second<Element, false> *)nullptr);
 }
 
-/* x and y of one type, rows of neighbours that are aligned to 16 bytes. */
+/* Rows of neighbours that are aligned to 16 bytes. */
 static bool vectors_fit(const struct softmax_axis_work *work)
 {
     const struct box *const box = &work->box;
     const uint64_t per_vector = 16 / allfold_type_bytes(work->x_type);
-    return box->inner == 1 && box->axis_stride == 1 && work->y_axis_stride == 1 && work->x_type == work->y_type
+    return box->inner == 1 && box->axis_stride == 1 && work->y_axis_stride == 1
            && ((uintptr_t)work->x | (uintptr_t)work->y) % 16 == 0
            && (box->outer == 1 || (box->outer_stride % per_vector == 0 && work->y_outer_stride % per_vector == 0));
 }
 
-/* ---- elements */
+/* ---- columns */
 
-/* How the second pass is cut: a block's threads are members of groups, and a group has one row. */
-struct pass_cut {
-    struct softmax_axis_work work;
-    uint64_t results, splits, chunk;
-    uint32_t groups, members;
-    bool columns;
-};
+template <class Arithmetic, class Element>
+static __global__ void __launch_bounds__(AXIS_SHAPE.threads, Arithmetic::wide ? PASS_SHAPE.blocks_wide : PASS_SHAPE.blocks)
+axis_normalise_columns(const __grid_constant__ struct pass_cut cut, const softmax_constants *constants)
+{
+    typedef column_words<Element> words;
+    typedef typename words::word word;
+    constexpr int side = words::side, rows = words::rows;
+    const struct softmax_axis_work &work = cut.work;
+    const uint64_t block = gridDim.x - 1 - blockIdx.x, split = block % cut.splits, column = block / cut.splits * cut.groups + threadIdx.x % cut.groups;
+    const uint64_t next = (split + 1) * cut.chunk, end = next < work.box.length ? next : work.box.length, member = threadIdx.x / cut.groups;
+    if (column >= cut.results)
+        return;
+    const Arithmetic softmax[2] = {Arithmetic(constants[column * side]), Arithmetic(constants[column * side + side - 1])};
+    const uint64_t first = split * cut.chunk + member, x_step = work.box.axis_stride / side, y_step = work.y_axis_stride / side;
+    const word *x = (const word *)work.x + column_at(work.box, work.box.outer_stride, column, side) + first * x_step;
+    word *y = (word *)work.y + column_at(work.box, work.y_outer_stride, column, side) + first * y_step;
+#pragma unroll 1
+    for (int64_t left = (int64_t)(end - first); left > 0; left -= rows * cut.members) {
+        words taken = {};
+#pragma unroll
+        for (int i = 0; i < rows; i++, x += cut.members * x_step)
+            if (i * (int64_t)cut.members < left)
+                taken.of[i] = __ldcs(x);
+        taken.turn();
+#pragma unroll
+        for (int s = 0; s < side; s++)
+#pragma unroll
+            for (int v = 0; v < words::vectors; v++)
+                taken.set(s, v, softmax[s].of(taken.vector(s, v)));
+        taken.turn();
+#pragma unroll
+        for (int i = 0; i < rows; i++, y += cut.members * y_step)
+            if (i * (int64_t)cut.members < left)
+                __stcs(y, taken.of[i]);
+    }
+}
+
+/* Columns of x and y of one type, and words of whole elements. */
+template <class Element>
+static cudaError_t columns_start(const struct softmax_axis_work *work, const softmax_constants *constants, int multiprocessors, cudaStream_t stream, bool *launched)
+{
+    constexpr uint64_t side = column_words<Element>::side;
+    struct softmax_axis_work turned = *work;
+    box_turn(&turned.box, &turned.y_outer_stride);
+    const struct box *const box = &turned.box;
+    if (box->inner == 1 || !columns_come_in(box, work->x, box->axis_stride, box->outer_stride, side, sizeof(typename Element::stored))
+        || !columns_come_in(box, work->y, work->y_axis_stride, turned.y_outer_stride, side, sizeof(typename Element::stored)))
+        return cudaSuccess;
+    *launched = true;
+    const struct pass_cut cut = pass_cut_of(&turned, box->outer * box->inner / side, true, multiprocessors);
+    return with_second<Element>(work, [&](auto *second) {
+        return cut_start(axis_normalise_columns<std::remove_const_t<std::remove_pointer_t<decltype(second)>>, Element>, &cut, constants, stream);
+    });
+}
+
+/* ---- elements */
 
 template <class Value> static __device__ __forceinline__ void axis_store(void *y, uint64_t at, allfold_type type, Value value)
 {
@@ -159,21 +244,19 @@ axis_normalise(const __grid_constant__ struct pass_cut cut, const softmax_consta
         return;
     const softmax_constants c = constants[r];
     const uint64_t next = (split + 1) * cut.chunk, end = next < box.length ? next : box.length, o = r / box.inner, i = r % box.inner;
-    const uint64_t x_at = o * box.outer_stride + i, y_at = o * work.y_outer_stride + i;
+    const uint64_t first = split * cut.chunk + member;
+    uint64_t x_at = o * box.outer_stride + i + first * box.axis_stride, y_at = o * work.y_outer_stride + i + first * work.y_axis_stride;
 #pragma unroll 4
-    for (uint64_t l = split * cut.chunk + member; l < end; l += cut.members) {
-        const Value x = axis_load<Value>(work.x, x_at + l * box.axis_stride, work.x_type);
-        axis_store(work.y, y_at + l * work.y_axis_stride, work.y_type, Arithmetic::of((typename Arithmetic::value)x, c));
+    for (uint64_t l = first; l < end; l += cut.members, x_at += cut.members * box.axis_stride, y_at += cut.members * work.y_axis_stride) {
+        const Value x = axis_load<Value>(work.x, x_at, work.x_type);
+        axis_store(work.y, y_at, work.y_type, Arithmetic::of((typename Arithmetic::value)x, c));
     }
 }
 
 template <class Arithmetic, class Value>
 static cudaError_t pass_start(const struct pass_cut *cut, const softmax_constants *constants, cudaStream_t stream)
 {
-    const uint64_t blocks = (cut->results + cut->groups - 1) / cut->groups * cut->splits;
-    const cudaLaunchConfig_t config = launch_config(blocks, (int)(cut->groups * cut->members), stream);
-    return blocks > INT32_MAX ? cudaErrorInvalidValue
-                              : cudaLaunchKernelEx(&config, axis_normalise<Arithmetic, Value>, *cut, constants);
+    return cut_start(axis_normalise<Arithmetic, Value>, cut, constants, stream);
 }
 
 /* The arithmetic follows from the types as in softmax.cu and on the CPU. */
@@ -194,21 +277,8 @@ static cudaError_t elements_start(const struct softmax_axis_work *work, const st
                                   cudaStream_t stream)
 {
     const struct box *const box = &work->box;
-    struct pass_cut cut = {};
-    cut.work = *work;
-    cut.results = box->outer * box->inner;
-    cut.columns = box->inner > 1 || (box->outer_stride == 1 && box->axis_stride != 1);
-    cut.groups = cut.members = 1;
-    while (cut.columns && cut.groups < AXIS_SHAPE.threads && cut.groups < cut.results)
-        cut.groups *= 2;
-    while (cut.groups * cut.members < AXIS_SHAPE.threads && cut.members < box->length)
-        cut.members *= 2;
-    while (cut.groups * cut.members < AXIS_SHAPE.threads && cut.groups < cut.results)
-        cut.groups *= 2;
-    const uint64_t blocks = (cut.results + cut.groups - 1) / cut.groups, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
-    const uint64_t splits = u64_min(u64_max(1, 4 * wanted / blocks), (box->length + cut.members - 1) / cut.members);
-    cut.chunk = ((box->length + splits - 1) / splits + cut.members - 1) / cut.members * cut.members;
-    cut.splits = (box->length + cut.chunk - 1) / cut.chunk;
+    const bool columns = box->inner > 1 || (box->outer_stride == 1 && box->axis_stride != 1);
+    const struct pass_cut cut = pass_cut_of(work, box->outer * box->inner, columns, multiprocessors);
     switch (type_value(work->x_type)) {
 #define CASE(nothing, value)  \
     case VALUE_##value: \
@@ -222,16 +292,23 @@ static cudaError_t elements_start(const struct softmax_axis_work *work, const st
 }
 
 int axis_normalise_launch(const struct softmax_axis_work *work, const struct softmax_constants *constants, int multiprocessors,
-                          void *stream)
+                          void *stream_)
 {
+    const cudaStream_t stream = (cudaStream_t)stream_;
+    bool launched = false;
     if (work->box.outer * work->box.length * work->box.inner == 0)
         return cudaSuccess;
-    if (!vectors_fit(work))
-        return elements_start(work, constants, multiprocessors, (cudaStream_t)stream);
-    return with_element(work->x_type, [=](auto element) -> cudaError_t {
+    const cudaError_t code = work->x_type != work->y_type ? cudaSuccess : with_element(work->x_type, [&](auto element) -> cudaError_t {
         typedef decltype(element) Element;
-        if constexpr (Element::is_floating)
-            return vectors_start<Element>(work, constants, (cudaStream_t)stream);
-        return cudaErrorInvalidValue;
+        if constexpr (Element::is_floating) {
+            if (!vectors_fit(work))
+                return columns_start<Element>(work, constants, multiprocessors, stream, &launched);
+            launched = true;
+            return with_second<Element>(work, [&](auto *second) {
+                return vectors_start<std::remove_const_t<std::remove_pointer_t<decltype(second)>>, Element>(work, constants, stream);
+            });
+        }
+        return cudaSuccess;
     });
+    return code != cudaSuccess || launched ? code : elements_start(work, constants, multiprocessors, stream);
 }

@@ -17,18 +17,9 @@
          terms; their sum over the block, then over all blocks of the row, brought to one maximum
          stores the results, and starts copies of the next row to the places that become free
 
-   Rows that fit none are left to the two passes of axis.cu. */
+   Rows that fit none are left to the two passes of axis.cu. Columns: axis_softmax_columns.cu. */
 #include "kernels/axis_softmax_fast.cuh"
 #include "kernels/axis_softmax_whole.cuh"
-
-/* short_rows: in registers. */
-template <class Element, bool short_rows>
-using quick_row_of = std::conditional_t<short_rows && sizeof(typename Element::stored) == 2, quick_row<Element, kept_terms<Element>, kept_results<Element>>,
-                                        quick_row<Element, row_terms<Element>, row_results<Element>>>;
-template <class Element, bool logarithm, bool exact, bool short_rows>
-using row_of = std::conditional_t<exact || sizeof(typename Element::value) == 8, whole_row<Element, logarithm, exact || logarithm, short_rows>,
-                                  std::conditional_t<logarithm, quick_row<Element, log_terms<Element>, log_results<Element>>,
-                                                     quick_row_of<Element, short_rows>>>;
 
 /* A group's row in registers: thread `member` has vectors member, member + members, ... */
 template <class Element> struct row_kept {
@@ -638,9 +629,10 @@ int row_softmax_launch(const struct row_softmax_call *call, void *stream, bool *
     const struct softmax_axis_work *const work = &call->work;
     const struct box *const box = &work->box;
     *launched = false;
-    if (box->inner != 1 || box->axis_stride != 1 || work->y_axis_stride != 1 || work->x_type != work->y_type
-        || box->outer * box->length == 0)
+    if (work->x_type != work->y_type || box->outer * box->length * box->inner == 0)
         return cudaSuccess;
+    if (box->inner != 1 || box->axis_stride != 1 || work->y_axis_stride != 1)
+        return column_softmax_launch(work, stream, launched);
     const bool exact = work->level == ALLFOLD_LEVEL_EXACT;
     if (work->logarithm)
         return exact ? type_start<true, true>(call, (cudaStream_t)stream, launched) : type_start<true, false>(call, (cudaStream_t)stream, launched);

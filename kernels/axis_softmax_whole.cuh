@@ -157,7 +157,7 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
     typedef softmax_fold<element, logarithm, exact> Fold;
     typedef typename Fold::partial partial_type;
     typedef std::conditional_t<sizeof(typename element::value) == 4, float, double> real;
-    static constexpr bool is_short = !logarithm && sizeof(typename element::stored) == 2;
+    static constexpr bool is_logarithm = logarithm, is_short = !logarithm && sizeof(typename element::stored) == 2;
     typedef std::conditional_t<logarithm, whole_results_log<element>,
                                std::conditional_t<is_short, whole_results_short<element>,
                                                   std::conditional_t<sizeof(typename element::value) == 4, whole_results<element>, whole_results_f64<element>>>> results;
@@ -333,3 +333,12 @@ template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_r
         }
     };
 };
+
+/* short_rows: in registers. */
+template <class Element, bool short_rows>
+using quick_row_of = std::conditional_t<short_rows && sizeof(typename Element::stored) == 2, quick_row<Element, kept_terms<Element>, kept_results<Element>>,
+                                        quick_row<Element, row_terms<Element>, row_results<Element>>>;
+template <class Element, bool logarithm, bool exact, bool short_rows>
+using row_of = std::conditional_t<exact || sizeof(typename Element::value) == 8, whole_row<Element, logarithm, exact || logarithm, short_rows>,
+                                  std::conditional_t<logarithm, quick_row<Element, log_terms<Element>, log_results<Element>>,
+                                                     quick_row_of<Element, short_rows>>>;

@@ -7,6 +7,7 @@ kernel_sources = \
 	kernels/axis_i64.cu \
 	kernels/axis_normalise.cu \
 	kernels/axis_softmax.cu \
+	kernels/axis_softmax_columns.cu \
 	kernels/axis_u32.cu \
 	kernels/axis_u64.cu \
 	kernels/deliver.cu \
@@ -62,6 +63,7 @@ noinst_HEADERS += \
 	kernels/axis_stage.cuh \
 	kernels/axis_stats.cuh \
 	kernels/element.cuh \
+	kernels/columns.cuh \
 	kernels/compare.cuh \
 	kernels/exact_compare.cuh \
 	kernels/exact.cuh \

@@ -69,6 +69,15 @@ static __device__ __forceinline__ void copy_async(uint4 *shared, const uint4 *gl
     emulation_copy(emulation_at(shared), emulation_at(global));
 #endif
 }
+/* The same, and the second-level cache gets what lies beside it, of 256 bytes: other blocks copy that. */
+static __device__ __forceinline__ void copy_async_wide(uint4 *shared, const uint4 *global)
+{
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" : : "r"((unsigned int)__cvta_generic_to_shared(shared)), "l"(global) : "memory");
+#else
+    copy_async(shared, global);
+#endif
+}
 
 /* The same, with what the second-level cache is to do with the line. Ignored before Ampere. */
 enum cache_use { CACHE_KEEP, CACHE_DROP };

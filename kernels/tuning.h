@@ -239,6 +239,13 @@ constexpr struct {
     int threads, stage, blocks, places;
 } HEAVY_SHAPE = {256, 4, 2, 7};
 
+/* Softmax of columns that stay in shared memory, in tiles of 64 bytes of each thread. So many bytes of a row, at least, are a block's: with fewer, memory is slow. */
+constexpr struct {
+    int threads, blocks, blocks_heavy;
+    uint32_t tiles, tiles_most; /* of a thread: what columns side by side may take, and long ones */
+    uint32_t least;
+} COLUMNS_SHAPE = {256, 4, 3, 4, 6, 64};
+
 /* Passes of order statistics: a thread has 16 elements of a tile, 8 of 8 bytes. A table: counters in shared memory leave room for two blocks, mostly. */
 constexpr struct {
     int threads, blocks; /* the latter where elements are kept: a tile is loaded while the one before is taken, and that takes registers */

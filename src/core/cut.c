@@ -347,12 +347,17 @@ allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const stru
 
 void pieces_cut_part(struct pieces *p, const struct axis_needs *needs) { cut_part(p, &(struct grains){1, 1, 1}, needs, 0); }
 
+/* Of columns that lie side by side a multiple of this is cut, if it is more, so that words and vectors stay whole. */
+enum { COLUMNS_TOGETHER = 64 };
+
 void pieces_cut_in_place(struct pieces *p, uint64_t results)
 {
     const uint64_t outer = u64_max(p->part.outer, 1), inner = u64_max(p->part.inner, 1);
     p->length = u64_max(p->longest, 1);
     if (p->array->gathered)
         results = u64_min(results, GATHERED_BYTES / allfold_type_bytes(p->array->type) / p->length);
+    if (results < inner && results > COLUMNS_TOGETHER)
+        results -= results % COLUMNS_TOGETHER;
     p->inner = u64_min(inner, u64_max(results, 1));
     p->outer = p->inner == inner ? u64_max(1, u64_min(outer, results / inner)) : 1;
     count_pieces(p);

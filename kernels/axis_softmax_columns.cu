@@ -1,0 +1,359 @@
+/* Softmax of columns: each element is read once and written once.
+
+     softmax_columns   a block keeps columns that lie side by side in shared memory
+         copies of all elements; the maximum of each thread's elements, then of each column
+         terms of its elements; their sum, then that of each column
+         a thread a column: what its results follow from
+         results; all are stored
+
+   Columns that do not fit are left to the two passes of axis.cu. */
+#include "kernels/axis_softmax_whole.cuh"
+#include "kernels/columns.cuh"
+#include "kernels/kernels.h"
+
+/* `across` words lie side by side in a block. A column has `members` threads, which take elements in turns. Both are powers of two. */
+struct columns_cut {
+    struct softmax_axis_work work;
+    uint64_t words; /* of all columns */
+    uint32_t across, members, tiles;
+    bool vectors;   /* all is copied in vectors */
+};
+
+/* A block's columns in shared memory, row by row; a thread's words are those with its number, and every threads-th from there on. What is behind the end, or of no column, is
+   -inf. */
+template <class Element> struct columns_kept {
+    typedef column_words<Element> words;
+    typedef typename words::word word;
+    static constexpr int threads = COLUMNS_SHAPE.threads;
+    word *all;
+    uint32_t tiles;
+    __device__ __forceinline__ word *own(uint32_t tile) const { return all + (tile * words::rows * threads + threadIdx.x); }
+    __device__ __forceinline__ words read(uint32_t tile) const
+    {
+        words x;
+#pragma unroll
+        for (int i = 0; i < words::rows; i++)
+            x.of[i] = own(tile)[i * threads];
+        return x;
+    }
+    __device__ __forceinline__ void write(uint32_t tile, const words &x) const
+    {
+#pragma unroll
+        for (int i = 0; i < words::rows; i++)
+            own(tile)[i * threads] = x.of[i];
+    }
+};
+
+/* The largest of a thread's elements of each column, or NaN. */
+template <class Row, class Element> static __device__ __forceinline__ void columns_max(typename Row::real *max, const columns_kept<Element> &kept)
+{
+    typedef column_words<Element> words;
+#pragma unroll
+    for (int s = 0; s < words::side; s++)
+        max[s] = -INFINITY;
+#ifdef HAVE_EXTREME_HALVES
+    if constexpr (words::side == 2) {
+        typename words::word largest = words::least();
+#pragma unroll 1
+        for (uint32_t tile = 0; tile < kept.tiles; tile++) {
+            const words x = kept.read(tile);
+#pragma unroll
+            for (int i = 0; i < words::rows; i++)
+                largest = extreme_halves<Element::type == ALLFOLD_F16, false>(largest, x.of[i]);
+        }
+#pragma unroll
+        for (int s = 0; s < 2; s++)
+            max[s] = Element::load(vector_element<typename Element::stored>(make_uint4(largest, 0, 0, 0), s));
+    } else
+#endif
+#pragma unroll 1
+        for (uint32_t tile = 0; tile < kept.tiles; tile++) {
+            words x = kept.read(tile);
+            x.turn();
+#pragma unroll
+            for (int s = 0; s < words::side; s++) {
+                uint4 of[words::vectors];
+                x.vectors_of(s, of);
+                Row::template take_max<words::vectors>(&max[s], of);
+            }
+        }
+}
+
+/* What threads have of their columns, made one: the first threads of the block get that of a column each. slots: one for each thread and column. */
+struct columns_combine {
+    uint32_t columns, members;
+    uint4 *slots;
+    template <int side, class Value, class Take> __device__ __forceinline__ Value operator()(const Value *value, const Take &take) const
+    {
+        Value *const all = (Value *)slots, found = value[0];
+        static_assert(sizeof(Value) <= sizeof(uint4), "a slot");
+        __syncthreads();
+#pragma unroll
+        for (int s = 0; s < side; s++)
+            all[threadIdx.x * side + s] = value[s];
+        __syncthreads();
+        if (threadIdx.x < columns) {
+            found = all[threadIdx.x];
+#pragma unroll 4
+            for (uint32_t m = 1; m < members; m++)
+                take(&found, all[m * columns + threadIdx.x]);
+        }
+        return found;
+    }
+};
+
+/* What the first threads get: results of a column each. max: of a thread's columns; own: of the column that it gets. */
+template <class Row, class Element>
+static __device__ __forceinline__ typename Row::results columns_quick(const typename Row::real *max, const columns_kept<Element> &kept, const struct columns_combine &combine)
+{
+    typedef column_words<Element> words;
+    constexpr int side = words::side;
+    typename Row::terms terms[2] = {typename Row::terms(max[0]), typename Row::terms(max[side - 1])};
+    struct row_sum sums[side];
+#pragma unroll 1
+    for (uint32_t tile = 0; tile < kept.tiles; tile++) {
+        words x = kept.read(tile);
+        x.turn();
+#pragma unroll
+        for (int s = 0; s < side; s++) {
+            uint4 of[words::vectors];
+            x.vectors_of(s, of);
+            terms[s].template take<words::vectors>(of, of);
+            if constexpr (side == 1)
+#pragma unroll
+                for (int v = 0; v < words::vectors; v++)
+                    x.set(s, v, of[v]);
+        }
+        if constexpr (side == 1)
+            kept.write(tile, x);
+    }
+#pragma unroll
+    for (int s = 0; s < side; s++)
+        sums[s] = terms[s].sum_by([](auto *, const auto &) {});
+    return Row::results_of_block(combine.template operator()<side>(sums, [](struct row_sum *a, const struct row_sum &b) {
+        a->sum += b.sum;
+        a->count += b.count;
+    }));
+}
+
+/* The same at level exact, and of f64, by partials that are relative to the maximum of the column. mine: elements of a thread's columns. */
+template <class Row, class Element>
+static __device__ __forceinline__ typename Row::results columns_whole(const typename Row::real *max, typename Row::real own, const columns_kept<Element> &kept, uint32_t mine,
+                                                                      const struct columns_combine &combine)
+{
+    typedef column_words<Element> words;
+    typedef typename Row::Fold Fold;
+    constexpr int side = words::side;
+    constexpr int32_t per_vector = Element::per_vector;
+    typename Row::partial_type partials[side];
+#pragma unroll
+    for (int s = 0; s < side; s++) {
+        typename Row::terms terms(max[s]);
+#pragma unroll 1
+        for (uint32_t tile = 0; tile < kept.tiles; tile++) {
+            const int32_t left = (int32_t)mine - (int32_t)tile * words::rows;
+            words x = kept.read(tile);
+            uint4 of[words::vectors];
+            x.turn();
+            x.vectors_of(s, of);
+            terms.template take_some<words::vectors>(of, of, left > 0 ? (left + per_vector - 1) / per_vector : 0);
+        }
+        partials[s] = terms.partial;
+    }
+    typename Row::partial_type partial = partial_of_max<Fold>((double)own);
+    if constexpr (Fold::exact) {
+        __shared__ uint32_t bins; /* in which any thread has something */
+        uint32_t used = 1;
+#pragma unroll
+        for (int s = 0; s < side; s++)
+#pragma unroll
+            for (int i = 1; i < EXP_BINS; i++)
+                used |= partials[s].sums[i] != 0 ? 1u << i : 0;
+        if (threadIdx.x == 0)
+            bins = 1;
+        __syncthreads();
+        if (used != 1)
+            atomicOr(&bins, used);
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < EXP_BINS; i++)
+            if ((bins >> i & 1) != 0) {
+                uint128 sums[side];
+#pragma unroll
+                for (int s = 0; s < side; s++)
+                    sums[s] = partials[s].sums[i];
+                partial.sums[i] = combine.template operator()<side>(sums, [](uint128 *a, uint128 b) { *a += b; });
+            }
+    } else {
+        pair sums[side];
+#pragma unroll
+        for (int s = 0; s < side; s++)
+            sums[s] = partials[s].sum;
+        partial.sum = combine.template operator()<side>(sums, add_sums());
+    }
+    parts_settle(&partial);
+    struct softmax_constants c;
+    constants_from<Fold, Row::is_logarithm>(partial, &c);
+    typename Row::results found;
+    found.set(c);
+    return found;
+}
+
+template <class Row> static __global__ void __launch_bounds__(COLUMNS_SHAPE.threads, Row::heavy ? COLUMNS_SHAPE.blocks_heavy : COLUMNS_SHAPE.blocks)
+softmax_columns(const __grid_constant__ struct columns_cut cut)
+{
+    typedef typename Row::element Element;
+    typedef typename Row::real real;
+    typedef typename Row::results results;
+    typedef column_words<Element> words;
+    typedef typename words::word word;
+    constexpr int side = words::side, rows = words::rows, threads = COLUMNS_SHAPE.threads;
+    constexpr uint32_t of_vector = sizeof(uint4) / sizeof(word), per_vector = Element::per_vector;
+    extern __shared__ __align__(16) unsigned char bytes[];
+    __shared__ uint4 slots[threads * side];
+    __shared__ real maxima[threads];
+    __shared__ __align__(16) unsigned char found[threads * sizeof(results)];
+    const struct softmax_axis_work &work = cut.work;
+    const columns_kept<Element> kept = {(word *)bytes, cut.tiles};
+    const struct columns_combine combine = {cut.across * side, cut.members, slots};
+    /* of terms: a word of a row, and rows; of copies: a vector of a row, and rows */
+    const uint32_t length = (uint32_t)work.box.length, at = threadIdx.x & (cut.across - 1), member = threadIdx.x / cut.across;
+    const uint32_t wide = cut.across / of_vector, at_vector = threadIdx.x & (wide - 1), first = threadIdx.x / wide, step = threads / wide;
+    const uint64_t column = (uint64_t)blockIdx.x * cut.across + at, of_vectors = (uint64_t)blockIdx.x * wide + at_vector;
+    const uint32_t here = column < cut.words ? length : 0, here_vectors = of_vectors < cut.words / of_vector ? length : 0;
+    if (cut.vectors) {
+        const uint64_t stride = work.box.axis_stride / per_vector;
+        const uint4 *from = (const uint4 *)work.x + column_at(work.box, work.box.outer_stride, of_vectors, per_vector) + first * stride;
+        uint4 *to = (uint4 *)bytes + threadIdx.x;
+#pragma unroll 4
+        for (uint32_t row = first; row < cut.tiles * rows * cut.members; row += step, from += step * stride, to += threads)
+            if (row < here_vectors)
+                copy_async_wide(to, from);
+            else
+                *to = least_vector<Element>();
+        copy_commit();
+        copy_wait(0);
+        __syncthreads();
+    } else {
+        const uint64_t stride = work.box.axis_stride / side;
+        const word *from = (const word *)work.x + column_at(work.box, work.box.outer_stride, column, side) + member * stride;
+#pragma unroll 1
+        for (uint32_t tile = 0; tile < cut.tiles; tile++) {
+            words x;
+#pragma unroll
+            for (int i = 0; i < rows; i++, from += cut.members * stride)
+                x.of[i] = member + (tile * rows + i) * cut.members < here ? __ldg(from) : words::least();
+            kept.write(tile, x);
+        }
+    }
+    real max[side];
+    columns_max<Row>(max, kept);
+    max[0] = combine.template operator()<side>(max, take_larger());
+    if (threadIdx.x < combine.columns)
+        maxima[threadIdx.x] = max[0];
+    __syncthreads();
+    const uint32_t mine = length > member ? (length - member + cut.members - 1) / cut.members : 0;
+    const auto results_of = [&] {
+        if constexpr (Row::heavy)
+            return columns_whole<Row>(maxima + at * side, threadIdx.x < combine.columns ? maxima[threadIdx.x] : (real)0, kept, mine, combine);
+        else
+            return columns_quick<Row>(maxima + at * side, kept, combine);
+    };
+    const results result = results_of();
+    if (threadIdx.x < combine.columns)
+        ((results *)found)[threadIdx.x] = result;
+    __syncthreads();
+    const results own[2] = {((const results *)found)[at * side], ((const results *)found)[at * side + side - 1]};
+    const uint64_t y_stride = work.y_axis_stride / side;
+    word *y = (word *)work.y + column_at(work.box, work.y_outer_stride, column, side) + member * y_stride;
+#pragma unroll 1
+    for (uint32_t tile = 0; tile < cut.tiles; tile++) {
+        words x = kept.read(tile);
+        x.turn();
+#pragma unroll
+        for (int s = 0; s < side; s++)
+#pragma unroll
+            for (int v = 0; v < words::vectors; v++)
+                x.set(s, v, own[s].of(x.vector(s, v)));
+        x.turn();
+        if (cut.vectors) {
+            kept.write(tile, x);
+            continue;
+        }
+#pragma unroll
+        for (int i = 0; i < rows; i++, y += cut.members * y_stride)
+            if (member + (tile * rows + i) * cut.members < here)
+                __stcs(y, x.of[i]);
+    }
+    if (cut.vectors) {
+        const uint64_t stride = work.y_axis_stride / per_vector;
+        uint4 *to = (uint4 *)work.y + column_at(work.box, work.y_outer_stride, of_vectors, per_vector) + first * stride;
+        const uint4 *from = (const uint4 *)bytes + threadIdx.x;
+        __syncthreads();
+#pragma unroll 4
+        for (uint32_t row = first; row < here_vectors; row += step, from += threads, to += step * stride)
+            __stcs(to, *from);
+    }
+}
+
+/* How columns are cut: as many side by side as fit. False: too few do. */
+template <class Element> static bool columns_cut_of(const struct softmax_axis_work *work, struct columns_cut *cut)
+{
+    typedef column_words<Element> words;
+    constexpr uint32_t threads = COLUMNS_SHAPE.threads, side = words::side, rows = words::rows;
+    constexpr size_t bytes = sizeof(typename Element::stored);
+    *cut = {};
+    cut->work = *work;
+    struct box *const box = &cut->work.box;
+    box_turn(box, &cut->work.y_outer_stride);
+    const auto come_in = [&](uint64_t count) {
+        return columns_come_in(box, work->x, box->axis_stride, box->outer_stride, count, bytes)
+               && columns_come_in(box, work->y, work->y_axis_stride, cut->work.y_outer_stride, count, bytes);
+    };
+    const auto tiles = [&](uint64_t across) { return (box->length * across + rows * threads - 1) / (rows * threads); };
+    cut->across = COLUMNS_SHAPE.least / sizeof(typename words::word);
+    if (box->inner == 1 || !come_in(side) || tiles(cut->across) > COLUMNS_SHAPE.tiles_most)
+        return false;
+    cut->vectors = come_in(Element::per_vector);
+    cut->words = box->outer * (box->inner / side);
+    while (cut->across < threads / side && tiles(cut->across * 2) <= COLUMNS_SHAPE.tiles)
+        cut->across *= 2;
+    cut->members = threads / cut->across;
+    cut->tiles = (uint32_t)tiles(cut->across);
+    return true;
+}
+
+template <class Row> static cudaError_t columns_start(const struct softmax_axis_work *work, cudaStream_t stream, bool *launched)
+{
+    struct columns_cut cut;
+    if (!columns_cut_of<typename Row::element>(work, &cut))
+        return cudaSuccess;
+    const uint64_t blocks = (cut.words + cut.across - 1) / cut.across;
+    cudaLaunchConfig_t config = launch_config(blocks, COLUMNS_SHAPE.threads, stream);
+    config.dynamicSmemBytes = cut.tiles * 64 * COLUMNS_SHAPE.threads;
+    cudaError_t code = cudaFuncSetAttribute((const void *)softmax_columns<Row>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)config.dynamicSmemBytes);
+    if (code == cudaSuccess)
+        code = cudaFuncSetAttribute((const void *)softmax_columns<Row>, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+    if (code != cudaSuccess)
+        return code;
+    *launched = true;
+    return blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, softmax_columns<Row>, cut);
+}
+
+template <bool logarithm, bool exact> static cudaError_t type_start(const struct softmax_axis_work *work, cudaStream_t stream, bool *launched)
+{
+    return with_element(work->x_type, [=](auto element) -> cudaError_t {
+        typedef decltype(element) Element;
+        if constexpr (Element::is_floating)
+            return columns_start<row_of<Element, logarithm, exact, false>>(work, stream, launched);
+        return cudaSuccess;
+    });
+}
+
+int column_softmax_launch(const struct softmax_axis_work *work, void *stream, bool *launched)
+{
+    const bool exact = work->level == ALLFOLD_LEVEL_EXACT;
+    if (work->logarithm)
+        return exact ? type_start<true, true>(work, (cudaStream_t)stream, launched) : type_start<true, false>(work, (cudaStream_t)stream, launched);
+    return exact ? type_start<false, true>(work, (cudaStream_t)stream, launched) : type_start<false, false>(work, (cudaStream_t)stream, launched);
+}
