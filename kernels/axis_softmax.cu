@@ -632,7 +632,7 @@ int row_softmax_launch(const struct row_softmax_call *call, void *stream, bool *
     if (work->x_type != work->y_type || box->outer * box->length * box->inner == 0)
         return cudaSuccess;
     if (box->inner != 1 || box->axis_stride != 1 || work->y_axis_stride != 1)
-        return column_softmax_launch(work, stream, launched);
+        return column_softmax_launch(call, stream, launched);
     const bool exact = work->level == ALLFOLD_LEVEL_EXACT;
     if (work->logarithm)
         return exact ? type_start<true, true>(call, (cudaStream_t)stream, launched) : type_start<true, false>(call, (cudaStream_t)stream, launched);

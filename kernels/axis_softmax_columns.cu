@@ -162,13 +162,15 @@ static __device__ __forceinline__ typename Row::results columns_whole(const type
     }
     typename Row::partial_type partial = partial_of_max<Fold>((double)own);
     if constexpr (Fold::exact) {
-        __shared__ uint32_t bins; /* in which any thread has something */
+        __shared__ uint32_t bins; /* in which any thread has something; and whether any has a NaN, which is not always the maximum */
         uint32_t used = 1;
 #pragma unroll
-        for (int s = 0; s < side; s++)
+        for (int s = 0; s < side; s++) {
+            used |= partials[s].nan != 0 ? 1u << EXP_BINS : 0;
 #pragma unroll
             for (int i = 1; i < EXP_BINS; i++)
                 used |= partials[s].sums[i] != 0 ? 1u << i : 0;
+        }
         if (threadIdx.x == 0)
             bins = 1;
         __syncthreads();
@@ -184,6 +186,13 @@ static __device__ __forceinline__ typename Row::results columns_whole(const type
                     sums[s] = partials[s].sums[i];
                 partial.sums[i] = combine.template operator()<side>(sums, [](uint128 *a, uint128 b) { *a += b; });
             }
+        if ((bins >> EXP_BINS & 1) != 0) {
+            uint32_t nan[side];
+#pragma unroll
+            for (int s = 0; s < side; s++)
+                nan[s] = partials[s].nan != 0;
+            partial.nan = combine.template operator()<side>(nan, [](uint32_t *a, uint32_t b) { *a |= b; });
+        }
     } else {
         pair sums[side];
 #pragma unroll
@@ -296,8 +305,8 @@ softmax_columns(const __grid_constant__ struct columns_cut cut)
     }
 }
 
-/* How columns are cut: as many side by side as fit. False: too few do. */
-template <class Element> static bool columns_cut_of(const struct softmax_axis_work *work, struct columns_cut *cut)
+/* How columns are cut: as many side by side as fit, if each multiprocessor has some. False: too few do. */
+template <class Element> static bool columns_cut_of(const struct softmax_axis_work *work, int multiprocessors, struct columns_cut *cut)
 {
     typedef column_words<Element> words;
     constexpr uint32_t threads = COLUMNS_SHAPE.threads, side = words::side, rows = words::rows;
@@ -316,17 +325,17 @@ template <class Element> static bool columns_cut_of(const struct softmax_axis_wo
         return false;
     cut->vectors = come_in(Element::per_vector);
     cut->words = box->outer * (box->inner / side);
-    while (cut->across < threads / side && tiles(cut->across * 2) <= COLUMNS_SHAPE.tiles)
+    while (cut->across < threads / side && tiles(cut->across * 2) <= COLUMNS_SHAPE.tiles && cut->words >= cut->across * 2 * (uint64_t)multiprocessors)
         cut->across *= 2;
     cut->members = threads / cut->across;
     cut->tiles = (uint32_t)tiles(cut->across);
     return true;
 }
 
-template <class Row> static cudaError_t columns_start(const struct softmax_axis_work *work, cudaStream_t stream, bool *launched)
+template <class Row> static cudaError_t columns_start(const struct softmax_axis_work *work, int multiprocessors, cudaStream_t stream, bool *launched)
 {
     struct columns_cut cut;
-    if (!columns_cut_of<typename Row::element>(work, &cut))
+    if (!columns_cut_of<typename Row::element>(work, multiprocessors, &cut))
         return cudaSuccess;
     const uint64_t blocks = (cut.words + cut.across - 1) / cut.across;
     cudaLaunchConfig_t config = launch_config(blocks, COLUMNS_SHAPE.threads, stream);
@@ -340,20 +349,20 @@ template <class Row> static cudaError_t columns_start(const struct softmax_axis_
     return blocks > INT32_MAX ? cudaErrorInvalidValue : cudaLaunchKernelEx(&config, softmax_columns<Row>, cut);
 }
 
-template <bool logarithm, bool exact> static cudaError_t type_start(const struct softmax_axis_work *work, cudaStream_t stream, bool *launched)
+template <bool logarithm, bool exact> static cudaError_t type_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
 {
-    return with_element(work->x_type, [=](auto element) -> cudaError_t {
+    return with_element(call->work.x_type, [=](auto element) -> cudaError_t {
         typedef decltype(element) Element;
         if constexpr (Element::is_floating)
-            return columns_start<row_of<Element, logarithm, exact, false>>(work, stream, launched);
+            return columns_start<row_of<Element, logarithm, exact, false>>(&call->work, call->space->multiprocessors, stream, launched);
         return cudaSuccess;
     });
 }
 
-int column_softmax_launch(const struct softmax_axis_work *work, void *stream, bool *launched)
+int column_softmax_launch(const struct row_softmax_call *call, void *stream, bool *launched)
 {
-    const bool exact = work->level == ALLFOLD_LEVEL_EXACT;
-    if (work->logarithm)
-        return exact ? type_start<true, true>(work, (cudaStream_t)stream, launched) : type_start<true, false>(work, (cudaStream_t)stream, launched);
-    return exact ? type_start<false, true>(work, (cudaStream_t)stream, launched) : type_start<false, false>(work, (cudaStream_t)stream, launched);
+    const bool exact = call->work.level == ALLFOLD_LEVEL_EXACT;
+    if (call->work.logarithm)
+        return exact ? type_start<true, true>(call, (cudaStream_t)stream, launched) : type_start<true, false>(call, (cudaStream_t)stream, launched);
+    return exact ? type_start<false, true>(call, (cudaStream_t)stream, launched) : type_start<false, false>(call, (cudaStream_t)stream, launched);
 }

@@ -175,7 +175,7 @@ struct row_softmax_call {
 /* *launched is false, and nothing has happened, unless x and y are of one type, and a row fits; column_softmax_launch does it if elements of a row are no neighbours, and all
    words of 4 bytes are whole. */
 int row_softmax_launch(const struct row_softmax_call *call, void *stream, bool *launched);
-int column_softmax_launch(const struct softmax_axis_work *work, void *stream, bool *launched);
+int column_softmax_launch(const struct row_softmax_call *call, void *stream, bool *launched);
 
 /* 0 if this build has machine code, or PTX, for the current device; else the error that keeps its kernels from running, such as
    cudaErrorNoKernelImageForDevice. */

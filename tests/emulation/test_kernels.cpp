@@ -584,6 +584,8 @@ static bool rows_job(const struct rows_case *c, const struct job *job, bool loga
     char *const to = c->in_place ? x.start : y.start;
     for (uint64_t i = 0; i < c->length * 2 / 3 && job->draw == UNITS; i++) /* some blocks have nothing but -inf of the first row */
         element_put(job->type, x.start + i * bytes, -INFINITY, 0);
+    if (job->draw == UNITS && c->length > 1 && c->rows * c->inner > 1) /* one of the last plane has a NaN */
+        element_put(job->type, x.start + ((c->rows - 1) * stride + c->length / 2 * step + c->inner / 2) * bytes, NAN, 0);
     const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, level);
     struct fold_space space = {job->multiprocessors, calloc(1, fold_scratch_bytes(job->multiprocessors)), NULL, UINT32_MAX - 3};
     struct fold_mailbox mailbox = {};
@@ -673,7 +675,7 @@ static void test_columns(allfold_type type, bool logarithm, allfold_level level)
     if (!tap_wanted("%ssoftmax of columns of %s, level %d", logarithm ? "log-" : "", allfold_type_name(type), (int)level))
         return;
     for (const struct rows_case &c : cases)
-        for (int draw = count % 3; right && draw < DRAW_COUNT; draw += 3, count++) {
+        for (int draw = (int)(&c - cases) % 3; right && draw < DRAW_COUNT; draw += 3, count++) {
             const uint64_t offset = count % 4 == 1 ? word : 0, n = c.rows * c.length * (c.inner + c.gap);
             const struct job job = {MONOID_sumexp, type, n, 0, offset, 3, (enum choice)draw};
             right = rows_job(&c, &job, logarithm, level);
