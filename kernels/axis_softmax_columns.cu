@@ -340,9 +340,12 @@ template <class Row> static cudaError_t columns_start(const struct softmax_axis_
     const uint64_t blocks = (cut.words + cut.across - 1) / cut.across;
     cudaLaunchConfig_t config = launch_config(blocks, COLUMNS_SHAPE.threads, stream);
     config.dynamicSmemBytes = cut.tiles * 64 * COLUMNS_SHAPE.threads;
-    cudaError_t code = cudaFuncSetAttribute((const void *)softmax_columns<Row>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)config.dynamicSmemBytes);
-    if (code == cudaSuccess)
-        code = cudaFuncSetAttribute((const void *)softmax_columns<Row>, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+    const void *const kernel = (const void *)softmax_columns<Row>;
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)config.dynamicSmemBytes) != cudaSuccess) {
+        cudaGetLastError(); /* a device whose blocks have less shared memory */
+        return cudaSuccess;
+    }
+    const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
     if (code != cudaSuccess)
         return code;
     *launched = true;
