@@ -305,7 +305,8 @@ softmax_columns(const __grid_constant__ struct columns_cut cut)
     }
 }
 
-/* How columns are cut: as many side by side as fit, if each multiprocessor has some. False: too few do. */
+/* How columns are cut: as many side by side as fit, but no more than leave each multiprocessor some; at least COLUMNS_SHAPE.least bytes. False: they do not lie side by side in whole words,
+   or are too long. */
 template <class Element> static bool columns_cut_of(const struct softmax_axis_work *work, int multiprocessors, struct columns_cut *cut)
 {
     typedef column_words<Element> words;
@@ -332,6 +333,21 @@ template <class Element> static bool columns_cut_of(const struct softmax_axis_wo
     return true;
 }
 
+constexpr uint32_t TILE_BYTES = 64 * COLUMNS_SHAPE.threads; /* of all threads */
+
+/* The tiles that a block may have, after it is said to the device, whose blocks may have less shared memory. What is said is the same in every call, as other threads may launch the
+   kernel between it and the launch. */
+static uint32_t tiles_allowed(const void *kernel)
+{
+    const uint32_t sizes[] = {COLUMNS_SHAPE.tiles_most, COLUMNS_SHAPE.tiles};
+    for (const uint32_t tiles : sizes) {
+        if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(tiles * TILE_BYTES)) == cudaSuccess)
+            return tiles;
+        cudaGetLastError();
+    }
+    return 0;
+}
+
 template <class Row> static cudaError_t columns_start(const struct softmax_axis_work *work, int multiprocessors, cudaStream_t stream, bool *launched)
 {
     struct columns_cut cut;
@@ -339,12 +355,10 @@ template <class Row> static cudaError_t columns_start(const struct softmax_axis_
         return cudaSuccess;
     const uint64_t blocks = (cut.words + cut.across - 1) / cut.across;
     cudaLaunchConfig_t config = launch_config(blocks, COLUMNS_SHAPE.threads, stream);
-    config.dynamicSmemBytes = cut.tiles * 64 * COLUMNS_SHAPE.threads;
+    config.dynamicSmemBytes = cut.tiles * TILE_BYTES;
     const void *const kernel = (const void *)softmax_columns<Row>;
-    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)config.dynamicSmemBytes) != cudaSuccess) {
-        cudaGetLastError(); /* a device whose blocks have less shared memory */
+    if (cut.tiles > tiles_allowed(kernel))
         return cudaSuccess;
-    }
     const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
     if (code != cudaSuccess)
         return code;

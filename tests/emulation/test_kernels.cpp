@@ -669,7 +669,8 @@ static void test_columns(allfold_type type, bool logarithm, allfold_level level)
         {3, 1, 0, false, false, true, 24},         {2, 5, 0, false, true, true, 6},           {1, 17, each, false, true, true, 33 * each},
         {2, 63, 1, false, false, word == 1, 5},    {2, 64, 2, false, false, true, 10},        {3, tile - 1, 0, false, true, true, each},
         {1, tile + 1, 0, false, false, true, 70},  {1, 3 * tile, 2, false, true, true, 32},   {2, most, 0, false, false, true, 2 * each},
-        {1, most + 1, 0, false, false, false, 32}, {4, 100, 0, false, false, word == 1, 3}};
+        {1, most + 1, 0, false, false, false, 32}, {4, 100, 0, false, false, word == 1, 3},   {1, 3, 0, false, false, true, 2048},
+        {2, 20, 2, false, true, true, 1024}};
     int count = 0;
     bool right = true;
     if (!tap_wanted("%ssoftmax of columns of %s, level %d", logarithm ? "log-" : "", allfold_type_name(type), (int)level))
