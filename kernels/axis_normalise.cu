@@ -203,13 +203,11 @@ static cudaError_t columns_start(const struct softmax_axis_work *work, const sof
 {
     constexpr uint64_t side = column_words<Element>::side;
     struct softmax_axis_work turned = *work;
-    box_turn(&turned.box, &turned.y_outer_stride);
-    const struct box *const box = &turned.box;
-    if (box->inner == 1 || !columns_come_in(box, work->x, box->axis_stride, box->outer_stride, side, sizeof(typename Element::stored))
-        || !columns_come_in(box, work->y, work->y_axis_stride, turned.y_outer_stride, side, sizeof(typename Element::stored)))
+    columns_turn(&turned);
+    if (turned.box.inner == 1 || !columns_come_in(&turned, side))
         return cudaSuccess;
     *launched = true;
-    const struct pass_cut cut = pass_cut_of(&turned, box->outer * box->inner / side, true, multiprocessors);
+    const struct pass_cut cut = pass_cut_of(&turned, turned.box.outer * turned.box.inner / side, true, multiprocessors);
     return with_second<Element>(work, [&](auto *second) {
         return cut_start(axis_normalise_columns<std::remove_const_t<std::remove_pointer_t<decltype(second)>>, Element>, &cut, constants, stream);
     });

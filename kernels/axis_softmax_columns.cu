@@ -44,7 +44,7 @@ template <class Element> struct columns_kept {
     }
 };
 
-/* The largest of a thread's elements of each column, or NaN. */
+/* The largest of a thread's elements of each column, or NaN; of f64 the largest number. */
 template <class Row, class Element> static __device__ __forceinline__ void columns_max(typename Row::real *max, const columns_kept<Element> &kept)
 {
     typedef column_words<Element> words;
@@ -311,20 +311,15 @@ template <class Element> static bool columns_cut_of(const struct softmax_axis_wo
 {
     typedef column_words<Element> words;
     constexpr uint32_t threads = COLUMNS_SHAPE.threads, side = words::side, rows = words::rows;
-    constexpr size_t bytes = sizeof(typename Element::stored);
     *cut = {};
     cut->work = *work;
-    struct box *const box = &cut->work.box;
-    box_turn(box, &cut->work.y_outer_stride);
-    const auto come_in = [&](uint64_t count) {
-        return columns_come_in(box, work->x, box->axis_stride, box->outer_stride, count, bytes)
-               && columns_come_in(box, work->y, work->y_axis_stride, cut->work.y_outer_stride, count, bytes);
-    };
+    columns_turn(&cut->work);
+    const struct box *const box = &cut->work.box;
     const auto tiles = [&](uint64_t across) { return (box->length * across + rows * threads - 1) / (rows * threads); };
     cut->across = COLUMNS_SHAPE.least / sizeof(typename words::word);
-    if (box->inner == 1 || !come_in(side) || tiles(cut->across) > COLUMNS_SHAPE.tiles_most)
+    if (box->inner == 1 || !columns_come_in(&cut->work, side) || tiles(cut->across) > COLUMNS_SHAPE.tiles_most)
         return false;
-    cut->vectors = come_in(Element::per_vector);
+    cut->vectors = columns_come_in(&cut->work, Element::per_vector);
     cut->words = box->outer * (box->inner / side);
     while (cut->across < threads / side && tiles(cut->across * 2) <= COLUMNS_SHAPE.tiles && cut->words >= cut->across * 2 * (uint64_t)multiprocessors)
         cut->across *= 2;

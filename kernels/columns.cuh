@@ -57,16 +57,20 @@ static __device__ __forceinline__ uint64_t column_at(const struct box &box, uint
     return o * (outer_stride / elements) + (column - o * inner);
 }
 
-/* A box of one plane of columns, if it is a plane whose rows are strided and lie side by side. */
-static inline void box_turn(struct box *box, uint64_t *y_outer_stride)
+/* Strided rows that lie side by side are columns of one plane. */
+static inline void columns_turn(struct softmax_axis_work *work)
 {
-    if (box->inner == 1 && box->outer_stride == 1 && box->axis_stride != 1 && *y_outer_stride == 1) {
+    struct box *const box = &work->box;
+    if (box->inner == 1 && box->outer_stride == 1 && box->axis_stride != 1 && work->y_outer_stride == 1) {
         box->inner = box->outer;
         box->outer = 1;
     }
 }
-/* Whether columns come in groups of so many elements, which are aligned. */
-static inline bool columns_come_in(const struct box *box, const void *x, uint64_t axis_stride, uint64_t outer_stride, uint64_t count, size_t bytes)
+/* Whether columns of x and y, which are of one type, come in groups of so many elements, which are aligned. */
+static inline bool columns_come_in(const struct softmax_axis_work *work, uint64_t count)
 {
-    return (uintptr_t)x % (count * bytes) == 0 && (axis_stride | box->inner) % count == 0 && (box->outer == 1 || outer_stride % count == 0);
+    const struct box *const box = &work->box;
+    return ((uintptr_t)work->x | (uintptr_t)work->y) % (count * allfold_type_bytes(work->x_type)) == 0
+           && (box->axis_stride | work->y_axis_stride | box->inner) % count == 0
+           && (box->outer == 1 || (box->outer_stride | work->y_outer_stride) % count == 0);
 }
