@@ -2,8 +2,8 @@
 
      axis_normalise_vectors   rows whose elements lie side by side; blocks from the last one on
          each thread: loads its vectors of a part of a row; the row's constants; stores the results
-     axis_normalise_columns   columns, if x and y are of one type
-         each thread: the constants of its columns; tile by tile: loads words of a part of them, stores the results
+     axis_normalise_columns   columns, if x and y are of one type; blocks from the last one on
+         each thread: the constants of its columns; some rows at a time: loads vectors, or words, of a part of them, stores the results
      axis_normalise           all others
          each thread: takes elements of one row in turns with its group, side by side in memory with its neighbours */
 #include "kernels/axis_element.cuh"
@@ -20,11 +20,12 @@ struct pass_cut {
     bool columns;
 };
 
-static struct pass_cut pass_cut_of(const struct softmax_axis_work *work, uint64_t results, bool columns, int multiprocessors)
+/* side: 0, or of columns, how many groups lie side by side in a block, if there are so many. */
+static struct pass_cut pass_cut_of(const struct softmax_axis_work *work, uint64_t results, uint32_t side, int multiprocessors)
 {
     const uint64_t length = work->box.length;
-    struct pass_cut cut = {*work, results, 1, length, 1, 1, columns};
-    while (cut.columns && cut.groups < AXIS_SHAPE.threads && cut.groups < cut.results)
+    struct pass_cut cut = {*work, results, 1, length, 1, 1, side > 0};
+    while (cut.groups < side && cut.groups < cut.results)
         cut.groups *= 2;
     while (cut.groups * cut.members < AXIS_SHAPE.threads && cut.members < length)
         cut.members *= 2;
@@ -50,9 +51,21 @@ static cudaError_t cut_start(void (*kernel)(const struct pass_cut, const softmax
 /* The arithmetic of a row as it is defined. */
 template <class Element, bool logarithm> struct row_second {
     static constexpr bool wide = logarithm || sizeof(typename Element::value) == 8;
+    typedef typename Element::stored stored;
+    typedef softmax_arithmetic<Element, logarithm> arithmetic;
     struct softmax_constants c;
+    row_second() = default;
     __device__ __forceinline__ row_second(const softmax_constants &constants) : c(constants) {}
-    __device__ __forceinline__ uint4 of(const uint4 &x) const { return vector_softmax<softmax_arithmetic<Element, logarithm>, Element>(x, c); }
+    __device__ __forceinline__ uint4 of(const uint4 &x) const { return vector_softmax<arithmetic, Element>(x, c); }
+    /* Of elements of `count` columns, one each. */
+    template <int count> static __device__ __forceinline__ uint4 across(const row_second *columns, const uint4 &x)
+    {
+        stored y[Element::per_vector] = {};
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            round_to(&y[i], element_softmax<arithmetic, Element>(vector_element<stored>(x, i), columns[i].c));
+        return vector_of(y);
+    }
 };
 
 /* Results of 16 bits at level fast: 2^((x - max) log2 e - log2 of the sum), in f32, and by a GPU's own exp2. Up by 2^24, so that no result
@@ -60,6 +73,7 @@ template <class Element, bool logarithm> struct row_second {
 template <class Element> struct row_second_short {
     static constexpr bool wide = false;
     float max, log, unit; /* unit: negative if softmax is scaled by a negative number */
+    row_second_short() = default;
     __device__ __forceinline__ row_second_short(const softmax_constants &c)
         : max((float)c.max), log((float)(24.0 - c.log_sum * 0x1.71547652b82fep0)), unit(c.inverse_high < 0.0 ? -0x1p-24f : 0x1p-24f)
     {
@@ -74,6 +88,14 @@ template <class Element> struct row_second_short {
 #pragma unroll
         for (int i = 0; i < 4; i++)
             words[i] = round_two<Element>(result(x, 2 * i), result(x, 2 * i + 1));
+        return make_uint4(words[0], words[1], words[2], words[3]);
+    }
+    template <int count> static __device__ __forceinline__ uint4 across(const row_second_short *columns, const uint4 &x)
+    {
+        uint32_t words[4] = {};
+#pragma unroll
+        for (int i = 0; i < count; i += 2)
+            words[i / 2] = round_two<Element>(columns[i].result(x, i), columns[i + 1].result(x, i + 1));
         return make_uint4(words[0], words[1], words[2], words[3]);
     }
 };
@@ -160,56 +182,60 @@ static bool vectors_fit(const struct softmax_axis_work *work)
 
 /* ---- columns */
 
-template <class Arithmetic, class Element>
-static __global__ void __launch_bounds__(AXIS_SHAPE.threads, Arithmetic::wide ? PASS_SHAPE.blocks_wide : PASS_SHAPE.blocks)
+static __device__ __forceinline__ uint4 in_vector(const uint4 &x) { return x; }
+static __device__ __forceinline__ uint4 in_vector(uint32_t x) { return make_uint4(x, 0, 0, 0); }
+static __device__ __forceinline__ uint4 in_vector(uint64_t x) { return make_uint4((uint32_t)x, (uint32_t)(x >> 32), 0, 0); }
+static __device__ __forceinline__ void from_vector(uint4 *y, const uint4 &x) { *y = x; }
+template <class Word> static __device__ __forceinline__ void from_vector(Word *y, const uint4 &x) { *y = vector_element<Word>(x, 0); }
+
+/* Taken: a vector, or the smallest word of whole elements, at least 4 bytes: of columns that lie side by side. */
+template <class Taken, class Arithmetic, class Element>
+static __global__ void __launch_bounds__(AXIS_SHAPE.threads, Arithmetic::wide ? PASS_SHAPE.blocks_wide : PASS_SHAPE.blocks_columns)
 axis_normalise_columns(const __grid_constant__ struct pass_cut cut, const softmax_constants *constants)
 {
-    typedef column_words<Element> words;
-    typedef typename words::word word;
-    constexpr int side = words::side, rows = words::rows;
+    constexpr int side = sizeof(Taken) / sizeof(typename Element::stored), rows = 64 / sizeof(Taken);
     const struct softmax_axis_work &work = cut.work;
-    const uint64_t block = gridDim.x - 1 - blockIdx.x, split = block % cut.splits, column = block / cut.splits * cut.groups + threadIdx.x % cut.groups;
+    const uint64_t block = gridDim.x - 1 - blockIdx.x, of_split = gridDim.x / cut.splits, split = block / of_split;
+    const uint64_t column = block % of_split * cut.groups + threadIdx.x % cut.groups;
     const uint64_t next = (split + 1) * cut.chunk, end = next < work.box.length ? next : work.box.length, member = threadIdx.x / cut.groups;
     if (column >= cut.results)
         return;
-    const Arithmetic softmax[2] = {Arithmetic(constants[column * side]), Arithmetic(constants[column * side + side - 1])};
-    const uint64_t first = split * cut.chunk + member, x_step = work.box.axis_stride / side, y_step = work.y_axis_stride / side;
-    const word *x = (const word *)work.x + column_at(work.box, work.box.outer_stride, column, side) + first * x_step;
-    word *y = (word *)work.y + column_at(work.box, work.y_outer_stride, column, side) + first * y_step;
+    Arithmetic softmax[side];
+#pragma unroll
+    for (int i = 0; i < side; i++)
+        softmax[i] = Arithmetic(constants[column * side + i]);
+    const uint64_t first = split * cut.chunk + member, x_step = cut.members * (work.box.axis_stride / side), y_step = cut.members * (work.y_axis_stride / side);
+    const Taken *x = (const Taken *)work.x + column_at(work.box, work.box.outer_stride, column, side) + first * (work.box.axis_stride / side);
+    Taken *y = (Taken *)work.y + column_at(work.box, work.y_outer_stride, column, side) + first * (work.y_axis_stride / side);
 #pragma unroll 1
     for (int64_t left = (int64_t)(end - first); left > 0; left -= rows * cut.members) {
-        words taken = {};
+        Taken taken[rows] = {};
 #pragma unroll
-        for (int i = 0; i < rows; i++, x += cut.members * x_step)
+        for (int i = 0; i < rows; i++, x += x_step)
             if (i * (int64_t)cut.members < left)
-                taken.of[i] = __ldcs(x);
-        taken.turn();
+                taken[i] = __ldcs(x);
 #pragma unroll
-        for (int s = 0; s < side; s++)
-#pragma unroll
-            for (int v = 0; v < words::vectors; v++)
-                taken.set(s, v, softmax[s].of(taken.vector(s, v)));
-        taken.turn();
-#pragma unroll
-        for (int i = 0; i < rows; i++, y += cut.members * y_step)
+        for (int i = 0; i < rows; i++, y += y_step) {
+            from_vector(&taken[i], Arithmetic::template across<side>(softmax, in_vector(taken[i])));
             if (i * (int64_t)cut.members < left)
-                __stcs(y, taken.of[i]);
+                __stcs(y, taken[i]);
+        }
     }
 }
 
-/* Columns of x and y of one type, and words of whole elements. */
-template <class Element>
+/* Columns of x and y of one type, in whole vectors or words. */
+template <class Taken, class Element>
 static cudaError_t columns_start(const struct softmax_axis_work *work, const softmax_constants *constants, int multiprocessors, cudaStream_t stream, bool *launched)
 {
-    constexpr uint64_t side = column_words<Element>::side;
+    constexpr uint64_t side = sizeof(Taken) / sizeof(typename Element::stored);
     struct softmax_axis_work turned = *work;
     columns_turn(&turned);
     if (turned.box.inner == 1 || !columns_come_in(&turned, side))
         return cudaSuccess;
     *launched = true;
-    const struct pass_cut cut = pass_cut_of(&turned, turned.box.outer * turned.box.inner / side, true, multiprocessors);
+    const struct pass_cut cut = pass_cut_of(&turned, turned.box.outer * turned.box.inner / side, PASS_SHAPE.across / sizeof(Taken), multiprocessors);
     return with_second<Element>(work, [&](auto *second) {
-        return cut_start(axis_normalise_columns<std::remove_const_t<std::remove_pointer_t<decltype(second)>>, Element>, &cut, constants, stream);
+        return cut_start(axis_normalise_columns<Taken, std::remove_const_t<std::remove_pointer_t<decltype(second)>>, Element>, &cut, constants, stream);
     });
 }
 
@@ -276,7 +302,7 @@ static cudaError_t elements_start(const struct softmax_axis_work *work, const st
 {
     const struct box *const box = &work->box;
     const bool columns = box->inner > 1 || (box->outer_stride == 1 && box->axis_stride != 1);
-    const struct pass_cut cut = pass_cut_of(work, box->outer * box->inner, columns, multiprocessors);
+    const struct pass_cut cut = pass_cut_of(work, box->outer * box->inner, columns ? AXIS_SHAPE.threads : 0, multiprocessors);
     switch (type_value(work->x_type)) {
 #define CASE(nothing, value)  \
     case VALUE_##value: \
@@ -299,8 +325,10 @@ int axis_normalise_launch(const struct softmax_axis_work *work, const struct sof
     const cudaError_t code = work->x_type != work->y_type ? cudaSuccess : with_element(work->x_type, [&](auto element) -> cudaError_t {
         typedef decltype(element) Element;
         if constexpr (Element::is_floating) {
-            if (!vectors_fit(work))
-                return columns_start<Element>(work, constants, multiprocessors, stream, &launched);
+            if (!vectors_fit(work)) {
+                const cudaError_t wide = columns_start<uint4, Element>(work, constants, multiprocessors, stream, &launched);
+                return launched ? wide : columns_start<typename column_words<Element>::word, Element>(work, constants, multiprocessors, stream, &launched);
+            }
             launched = true;
             return with_second<Element>(work, [&](auto *second) {
                 return vectors_start<std::remove_const_t<std::remove_pointer_t<decltype(second)>>, Element>(work, constants, stream);

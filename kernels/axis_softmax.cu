@@ -572,6 +572,8 @@ template <class Row> static cudaError_t light_rows_start(const struct row_softma
     if (least == 1 && !few)
         return vectors <= half ? block_rows_start<Row, 8>(&call->work, stream, launched) : block_rows_start<Row, 16>(&call->work, stream, launched);
     cudaError_t code = cudaSuccess;
+    if (!few && !Row::counts && vectors > long_rows_most(sizeof(typename Row::element::stored)))
+        return cudaSuccess; /* two passes */
     if (call->capacity.is_hopper && !few && vectors <= half * CLUSTER_BLOCKS)
         code = shared_rows_start<Row, 8, true>(call, stream, launched);
     if constexpr (!Row::counts) /* for which there are no registers */

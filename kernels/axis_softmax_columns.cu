@@ -219,12 +219,12 @@ softmax_columns(const __grid_constant__ struct columns_cut cut)
     constexpr int side = words::side, rows = words::rows, threads = COLUMNS_SHAPE.threads;
     constexpr uint32_t of_vector = sizeof(uint4) / sizeof(word), per_vector = Element::per_vector;
     extern __shared__ __align__(16) unsigned char bytes[];
-    __shared__ uint4 slots[threads * side];
+    __shared__ __align__(16) unsigned char slots[threads * (side * sizeof(uint4) > sizeof(results) ? side * sizeof(uint4) : sizeof(results))];
     __shared__ real maxima[threads];
-    __shared__ __align__(16) unsigned char found[threads * sizeof(results)];
+    results *const found = (results *)slots; /* in the end */
     const struct softmax_axis_work &work = cut.work;
     const columns_kept<Element> kept = {(word *)bytes, cut.tiles};
-    const struct columns_combine combine = {cut.across * side, cut.members, slots};
+    const struct columns_combine combine = {cut.across * side, cut.members, (uint4 *)slots};
     /* of terms: a word of a row, and rows; of copies: a vector of a row, and rows */
     const uint32_t length = (uint32_t)work.box.length, at = threadIdx.x & (cut.across - 1), member = threadIdx.x / cut.across;
     const uint32_t wide = cut.across / of_vector, at_vector = threadIdx.x & (wide - 1), first = threadIdx.x / wide, step = threads / wide;
@@ -269,10 +269,11 @@ softmax_columns(const __grid_constant__ struct columns_cut cut)
             return columns_quick<Row>(maxima + at * side, kept, combine);
     };
     const results result = results_of();
-    if (threadIdx.x < combine.columns)
-        ((results *)found)[threadIdx.x] = result;
     __syncthreads();
-    const results own[2] = {((const results *)found)[at * side], ((const results *)found)[at * side + side - 1]};
+    if (threadIdx.x < combine.columns)
+        found[threadIdx.x] = result;
+    __syncthreads();
+    const results own[2] = {found[at * side], found[at * side + side - 1]};
     const uint64_t y_stride = work.y_axis_stride / side;
     word *y = (word *)work.y + column_at(work.box, work.y_outer_stride, column, side) + member * y_stride;
 #pragma unroll 1

@@ -58,19 +58,29 @@ static __device__ __forceinline__ uint64_t column_at(const struct box &box, uint
 }
 
 /* Strided rows that lie side by side are columns of one plane. */
-static inline void columns_turn(struct softmax_axis_work *work)
+static inline void columns_turn(struct box *box)
 {
-    struct box *const box = &work->box;
-    if (box->inner == 1 && box->outer_stride == 1 && box->axis_stride != 1 && work->y_outer_stride == 1) {
+    if (box->inner == 1 && box->outer_stride == 1 && box->axis_stride != 1) {
         box->inner = box->outer;
         box->outer = 1;
     }
 }
-/* Whether columns of x and y, which are of one type, come in groups of so many elements, which are aligned. */
+/* Whether columns come in groups of so many elements, which are aligned. */
+static inline bool columns_come_in(const void *x, allfold_type type, const struct box *box, uint64_t count)
+{
+    return (uintptr_t)x % (count * allfold_type_bytes(type)) == 0 && (box->axis_stride | box->inner) % count == 0
+           && (box->outer == 1 || box->outer_stride % count == 0);
+}
+/* The same of columns of x and y, which are of one type. */
+static inline void columns_turn(struct softmax_axis_work *work)
+{
+    if (work->y_outer_stride == 1)
+        columns_turn(&work->box);
+}
 static inline bool columns_come_in(const struct softmax_axis_work *work, uint64_t count)
 {
-    const struct box *const box = &work->box;
-    return ((uintptr_t)work->x | (uintptr_t)work->y) % (count * allfold_type_bytes(work->x_type)) == 0
-           && (box->axis_stride | work->y_axis_stride | box->inner) % count == 0
-           && (box->outer == 1 || (box->outer_stride | work->y_outer_stride) % count == 0);
+    struct box of_y = work->box;
+    of_y.outer_stride = work->y_outer_stride;
+    of_y.axis_stride = work->y_axis_stride;
+    return columns_come_in(work->x, work->x_type, &work->box, count) && columns_come_in(work->y, work->y_type, &of_y, count);
 }

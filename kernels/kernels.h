@@ -158,6 +158,7 @@ int axis_normalise_launch(const struct softmax_axis_work *work, const struct sof
    fast; of bf16, by counting values, at level exact; and the same of all types. *launched is false, and nothing has happened, unless it is one of these monoids,
    elements of a row are neighbours of at most 4 bytes, aligned, and rows are long. */
 int logits_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
+int logits_columns_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int counted_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int exact_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 /* Folds as fold_launch_to. *launched is false, and nothing has happened, unless these are exact sums of exponentials of many elements of at most 4 bytes. */

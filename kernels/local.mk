@@ -22,6 +22,7 @@ kernel_sources = \
 	kernels/fold_u64.cu \
 	kernels/generate.cu \
 	kernels/log_probs.cu \
+	kernels/log_probs_columns.cu \
 	kernels/log_probs_counted.cu \
 	kernels/log_probs_exact.cu \
 	kernels/many.cu \
@@ -77,6 +78,7 @@ noinst_HEADERS += \
 	kernels/order.cuh \
 	kernels/order_digits.cuh \
 	kernels/log_probs.cuh \
+	kernels/log_probs_fast.cuh \
 	kernels/message.cuh \
 	kernels/softmax.cuh \
 	kernels/ptx.cuh \

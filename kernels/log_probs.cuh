@@ -137,7 +137,7 @@ template <class Partial> static __device__ __forceinline__ void partial_send(con
 }
 
 /* Rows that lie as vectors. */
-static bool rows_fit(const struct axis_work *work)
+static inline bool rows_fit(const struct axis_work *work)
 {
     const struct box *const box = &work->box;
     const size_t bytes = allfold_type_bytes(work->type);
@@ -146,7 +146,7 @@ static bool rows_fit(const struct axis_work *work)
 }
 
 /* How rows are cut into splits of whole tiles, `wanted` of all rows together, or fewer: there is room for the partials. */
-static struct logits_rows rows_cut(const struct axis_work *work, uint64_t wanted, uint32_t tile, size_t partial_bytes)
+static inline struct logits_rows rows_cut(const struct axis_work *work, uint64_t wanted, uint32_t tile, size_t partial_bytes)
 {
     const uint32_t per_vector = (uint32_t)(16 / allfold_type_bytes(work->type)), vectors = ((uint32_t)work->box.length + per_vector - 1) / per_vector;
     const uint64_t room = work->bytes / (work->box.outer * partial_bytes * 2), most = u64_max(1, u64_min(wanted / work->box.outer, room));
@@ -157,7 +157,7 @@ static struct logits_rows rows_cut(const struct axis_work *work, uint64_t wanted
 
 /* Combines the splits of each row, and finishes the results, if they are wanted. Partials with marks get those of their targets, if there are any. Those that
    are wanted go to the window, too. */
-static int rows_end(const struct axis_work *work, uint64_t splits, void *stream)
+static inline int rows_end(const struct axis_work *work, uint64_t splits, void *stream)
 {
     const bool marked = monoid_has_mark(work->monoid);
     struct axis_work combining = *work;

@@ -192,9 +192,9 @@ constexpr struct whole_columns whole_columns_of(enum cost cost) { return cost ==
 /* Log-probabilities and sums of exponentials of rows at level fast, of at least `least` elements: a warp a row, or a part of it. vectors: of a thread's
    tile. */
 constexpr struct {
-    int threads, vectors, blocks, blocks_f32;
+    int threads, vectors, blocks, blocks_f32, blocks_columns;
     uint64_t least;
-} LOGITS_SHAPE = {128, 4, 10, 9, 1024};
+} LOGITS_SHAPE = {128, 4, 10, 9, 8, 1024};
 /* The same at level exact. */
 struct exact_rows_shape {
     int threads, blocks;
@@ -219,10 +219,11 @@ constexpr struct {
     uint64_t split, most;
 } MANY_SHAPE = {1 << 16, 1 << 12};
 
-/* The second pass of softmax along rows, in vectors: their number a thread. wide: arithmetic in f64. */
+/* The second pass of softmax along rows, in vectors: their number a thread. wide: arithmetic in f64. across: bytes of columns that lie side by side in a block. */
 constexpr struct {
-    int threads, vectors, blocks, blocks_wide;
-} PASS_SHAPE = {256, 4, 5, 3};
+    int threads, vectors, blocks, blocks_wide, blocks_columns;
+    uint32_t across;
+} PASS_SHAPE = {256, 4, 5, 3, 4, 512};
 /* Softmax of rows that stay in registers: `vectors` of each thread. */
 constexpr struct {
     int threads, vectors;
@@ -233,6 +234,8 @@ constexpr int row_blocks(bool exact, size_t element_bytes) { return element_byte
 constexpr int LONG_THREADS = 256;
 constexpr int long_blocks(int vectors) { return vectors <= 8 ? 3 : 2; }
 constexpr uint32_t CLUSTER_BLOCKS = 16; /* of a row, at most */
+/* Vectors of a row that blocks share by messages, at most, if the rows are many: two passes take longer ones in less time. */
+constexpr uint64_t long_rows_most(size_t element_bytes) { return element_bytes == 4 ? 1 << 19 : UINT64_MAX; }
 /* Else it keeps them in shared memory. stage: vectors of a thread that are copied together. places: of a block, for a stage each. The blocks of a
    multiprocessor have 1 KiB each for anything else. */
 constexpr struct {

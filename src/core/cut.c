@@ -347,8 +347,10 @@ allfold_status pieces_cut(struct pieces *p, struct axis_array *array, const stru
 
 void pieces_cut_part(struct pieces *p, const struct axis_needs *needs) { cut_part(p, &(struct grains){1, 1, 1}, needs, 0); }
 
-/* Of columns that lie side by side a multiple of this is cut, if it is more, so that words and vectors stay whole. */
+/* Columns that lie side by side are cut by a multiple of this, if there are more, so that words and vectors stay whole. */
 enum { COLUMNS_TOGETHER = 64 };
+/* Of so many, in as few pieces as there can be of `most` each, those of a piece. */
+static uint64_t evenly(uint64_t count, uint64_t most) { return divide_up(count, divide_up(count, most)); }
 
 void pieces_cut_in_place(struct pieces *p, uint64_t results)
 {
@@ -357,9 +359,9 @@ void pieces_cut_in_place(struct pieces *p, uint64_t results)
     if (p->array->gathered)
         results = u64_min(results, GATHERED_BYTES / allfold_type_bytes(p->array->type) / p->length);
     if (results < inner && results > COLUMNS_TOGETHER)
-        results -= results % COLUMNS_TOGETHER;
+        results = evenly(divide_up(inner, COLUMNS_TOGETHER), results / COLUMNS_TOGETHER) * COLUMNS_TOGETHER;
     p->inner = u64_min(inner, u64_max(results, 1));
-    p->outer = p->inner == inner ? u64_max(1, u64_min(outer, results / inner)) : 1;
+    p->outer = p->inner == inner ? evenly(outer, u64_max(1, results / inner)) : 1;
     count_pieces(p);
 }
 

@@ -51,7 +51,7 @@ typedef FN(sumexp) FN(sumexp_half);
 HOST_DEVICE FN(sumexp_half) FN(sumexp_half_identity)(void) { return FN(sumexp_identity)(); }
 HOST_DEVICE void FN(sumexp_half_rescale)(FN(sumexp_half) * partial, double max) { FN(sumexp_rescale)(partial, max); }
 HOST_DEVICE void FN(sumexp_half_combine)(FN(sumexp_half) * a, const FN(sumexp_half) * b) { FN(sumexp_combine)(a, b); }
-#ifdef __CUDA_ARCH__
+#ifdef __CUDACC__
 HOST_DEVICE float FN(sumexp_half_term)(V x, float base, float whole, bool near)
 {
     if (near)
