@@ -161,6 +161,7 @@ int logits_rows_launch(const struct axis_work *work, int multiprocessors, void *
 int logits_columns_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int counted_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int exact_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
+int exact_columns_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 /* Folds as fold_launch_to. *launched is false, and nothing has happened, unless these are exact sums of exponentials of many elements of at most 4 bytes. */
 int exact_whole_launch(const struct work *work, const struct fold_space *space, void *stream, bool *launched);
 /* Gives partials of monoids with marks, at work->partials, the marks of their targets, and finishes results of them. */

@@ -56,12 +56,13 @@ struct rows_block {
     enum terms terms;
 };
 
-template <class Element, bool weighted>
+template <class Element, bool weighted, bool half>
 static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, sizeof(typename Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32)
 logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct rows_block block,
                  const __grid_constant__ struct logits_ends ends)
 {
     typedef fast_partial<weighted> Partial;
+    typedef fast_row<Element, weighted, LOGITS_SHAPE.vectors, half> fast;
     constexpr uint32_t threads = LOGITS_SHAPE.threads, lanes = 32, vectors = LOGITS_SHAPE.vectors, tile = lanes * vectors;
     __shared__ typename Partial::type found[threads];
     const uint32_t lane = threadIdx.x % lanes, cut = 1u << block.cut_bits;
@@ -74,7 +75,7 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
 #pragma unroll 1
     for (uint32_t part = threadIdx.x / lanes; part < items << block.cut_bits; part += threads / lanes) {
         const row_item<Element> item(rows, first + (part >> block.cut_bits));
-        fast_row<Element, weighted> row;
+        fast row;
         uint32_t begin = item.begin + part % cut * tile;
         const uint4 *next = (const uint4 *)item.elements.x + begin + lane;
         row.start(item.begin);
@@ -103,11 +104,11 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
     if (threadIdx.x >= items)
         return;
     typename Partial::type partial = found[threadIdx.x << block.cut_bits];
-    fast_row<Element, weighted>::close(&partial, block.terms);
+    fast::close(&partial, block.terms);
 #pragma unroll 1
     for (uint32_t part = 1; part < cut; part++) {
         typename Partial::type other = found[(threadIdx.x << block.cut_bits) + part];
-        fast_row<Element, weighted>::close(&other, block.terms);
+        fast::close(&other, block.terms);
         Partial::combine(&partial, &other);
     }
     if constexpr (weighted)
@@ -121,7 +122,7 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
 
 /* A device has work for some times the warps that it has room for: so many that it does not matter when the last ones end, so few that blocks have
    several rows to finish, if these are short. */
-template <class Element, bool weighted> static int rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
+template <class Element, bool weighted, bool half> static cudaError_t rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
 {
     constexpr uint32_t warps = LOGITS_SHAPE.threads / 32, tile = 32 * LOGITS_SHAPE.vectors, rounds = 6;
     const uint64_t together = (uint64_t)multiprocessors * LOGITS_SHAPE.blocks * warps, elements = work->box.outer * work->box.length;
@@ -135,8 +136,8 @@ template <class Element, bool weighted> static int rows_launch(const struct axis
         block.items = (uint32_t)(warps * u64_max(1, u64_min(32, items / (rounds * together)))), block.cut_bits = 0;
     const cudaLaunchConfig_t config = launch_config((items + block.items - 1) / block.items, LOGITS_SHAPE.threads, stream);
     *launched = true;
-    const int code = cudaLaunchKernelEx(&config, logits_rows_fold<Element, weighted>, rows, block, ends_of(work));
-    return code == cudaSuccess && rows.splits > 1 ? rows_end(work, rows.splits, stream) : code;
+    const cudaError_t code = cudaLaunchKernelEx(&config, logits_rows_fold<Element, weighted, half>, rows, block, ends_of(work));
+    return code == cudaSuccess && rows.splits > 1 ? (cudaError_t)rows_end(work, rows.splits, stream) : code;
 }
 
 /* Of sums alone, few elements, whose time a second launch would double, are for other kernels. */
@@ -145,12 +146,12 @@ int logits_rows_launch(const struct axis_work *work, int multiprocessors, void *
     *launched = false;
     if ((work->monoid != MONOID_logits && !sums_taken(work)) || !rows_fit(work))
         return cudaSuccess;
-    return with_element(work->type, [=](auto element) -> cudaError_t {
+    return with_logits_element(work, [=](auto element, auto half) -> cudaError_t {
         typedef decltype(element) Element;
-        if constexpr (Element::is_floating && sizeof(typename Element::stored) <= 4)
-            return (cudaError_t)(work->monoid == MONOID_logits ? rows_launch<Element, true>(work, multiprocessors, stream, launched)
-                                                               : rows_launch<Element, false>(work, multiprocessors, stream, launched));
-        return cudaSuccess;
+        if constexpr (!half.value)
+            if (work->monoid == MONOID_logits)
+                return rows_launch<Element, true, false>(work, multiprocessors, stream, launched);
+        return rows_launch<Element, false, half.value>(work, multiprocessors, stream, launched);
     });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/axis_softmax_fast.cuh"
+#include "kernels/columns.cuh"
 #include "kernels/kernels.h"
 
 /* What a thread has found of a row; the sums, relative to exp(max), are those of level fast. */
@@ -136,6 +137,25 @@ template <class Partial> static __device__ __forceinline__ void partial_send(con
         ((uint4 *)window)[r * words + i] = of[i];
 }
 
+/* What becomes of the partials of some rows: they get their marks, if there are targets, and results are made of them, or they are stored. */
+struct logits_ends {
+    struct axis_targets targets;
+    const void *x;
+    allfold_type type;
+    struct box box;
+    uint64_t first; /* the index along the axis of x[0] */
+    bool finishes;
+    struct axis_finish finish;
+};
+
+static inline struct logits_ends ends_of(const struct axis_work *work)
+{
+    struct logits_ends ends = {work->targets, work->x, work->type, work->box, work->first, work->finish != nullptr, {}};
+    if (ends.finishes)
+        ends.finish = *work->finish;
+    return ends;
+}
+
 /* Rows that lie as vectors. */
 static inline bool rows_fit(const struct axis_work *work)
 {
@@ -153,6 +173,75 @@ static inline struct logits_rows rows_cut(const struct axis_work *work, uint64_t
     const uint32_t chunk = (uint32_t)(((vectors + most - 1) / most + tile - 1) / tile * tile);
     return {work->x, work->box.outer, work->box.outer_stride, (uint32_t)work->box.length, (vectors + chunk - 1) / chunk, chunk,
             (unsigned char *)work->partials, (unsigned char *)work->window.memory};
+}
+
+/* How columns are cut among blocks. `across` words lie side by side in one, a power of two; a column has `members` threads of it, which take elements in turns. Neighbouring
+   blocks have the same split of neighbouring columns. */
+struct logits_columns {
+    struct logits_rows rows; /* chunk: in elements */
+    struct box box;
+    uint64_t words, blocks; /* of all columns */
+    uint32_t across, members;
+};
+
+/* A thread's part of a column, or of columns that share a word, tile by tile. Behind the end, and behind the last column, elements are -inf. */
+template <class Element> struct column_walk {
+    typedef column_words<Element> words;
+    typedef typename words::word word;
+    uint32_t split, members;
+    uint64_t first, step; /* the block's first column; words between a thread's elements */
+    int64_t left;         /* elements, but for the members', as many as other threads of the warp have */
+    const word *next;
+    __device__ __forceinline__ explicit column_walk(const struct logits_columns &cut)
+    {
+        const uint32_t at = threadIdx.x & (cut.across - 1), member = threadIdx.x / cut.across, length = cut.rows.length, chunk = cut.rows.chunk;
+        split = (uint32_t)(blockIdx.x / cut.blocks);
+        members = cut.members;
+        const uint64_t column = (blockIdx.x - split * cut.blocks) * cut.across + at, stride = cut.box.axis_stride / words::side;
+        const uint32_t begin = split * chunk, all = length - begin < chunk ? length - begin : chunk;
+        first = (column - at) * words::side;
+        step = members * stride;
+        left = (int64_t)all - member;
+        next = column < cut.words ? (const word *)cut.rows.x + column_at(cut.box, cut.box.outer_stride, column, words::side) + (begin + member) * stride : nullptr;
+    }
+    /* vectors of each column that shares the words */
+    __device__ __forceinline__ words take()
+    {
+        words x;
+        if (next != nullptr && left > (int64_t)((words::rows - 1) * members))
+#pragma unroll
+            for (int i = 0; i < words::rows; i++, next += step)
+                x.of[i] = __ldg(next);
+        else
+#pragma unroll
+            for (int i = 0; i < words::rows; i++)
+                x.of[i] = next != nullptr && i * (int64_t)members < left ? __ldg(next + i * step) : words::least();
+        left -= words::rows * members;
+        x.turn();
+        return x;
+    }
+};
+
+/* As many columns side by side as a block has threads, but that a device has work for some times the threads that it has room for, `wanted`; then in splits. False: they do not lie
+   as words, or there are too few elements. */
+template <class Element> static bool columns_cut(const struct axis_work *work, uint32_t threads, uint64_t wanted, size_t partial_bytes, struct logits_columns *cut)
+{
+    typedef column_words<Element> words;
+    struct box box = work->box;
+    columns_turn(&box);
+    const uint64_t length = box.length, results = box.outer * box.inner, room = work->bytes / (results * partial_bytes * 2);
+    if (box.inner <= 1 || !columns_come_in(work->x, work->type, &box, words::side) || length < words::rows || length >= UINT32_MAX / 2)
+        return false;
+    *cut = {{work->x, results, 0, (uint32_t)length, 1, 0, (unsigned char *)work->partials, (unsigned char *)work->window.memory}, box, results / words::side, 0, threads, 1};
+    while (cut->across > 32 && (cut->words < cut->across || (cut->words * cut->members < wanted && length >= 4 * words::rows * cut->members))) {
+        cut->across /= 2;
+        cut->members *= 2;
+    }
+    const uint64_t tile = words::rows * cut->members, most = u64_min(u64_min(wanted / (cut->words * cut->members), room), length / (4 * tile)), splits = u64_max(1, most);
+    cut->rows.chunk = (uint32_t)(((length + splits - 1) / splits + tile - 1) / tile * tile);
+    cut->rows.splits = (uint32_t)((length + cut->rows.chunk - 1) / cut->rows.chunk);
+    cut->blocks = (cut->words + cut->across - 1) / cut->across;
+    return cut->blocks * cut->rows.splits <= INT32_MAX;
 }
 
 /* Combines the splits of each row, and finishes the results, if they are wanted. Partials with marks get those of their targets, if there are any. Those that

@@ -7,9 +7,14 @@
          of a tile that has others, these one by one to a partial of its own, in shared memory
          the warp: brings all bins to the maximum, and adds them; the first place that has the maximum
          partials are finished behind it, a thread a row (rows_end): that takes long
+     exact_columns_fold
+         the same of columns that lie side by side, of which each thread has one, or two of 16 bits, or a part of them; sums of exponentials alone
+         each thread: its partials, to the places of those aside; a thread a column: combines what its members have, and finishes the result of columns that are not split
      exact_whole_fold
          the same of a whole array, of which each block has a part; blocks are combined as in fold.cuh */
+#define EXACT_TOTAL_DIGITS 48
 #define FAMILY f32
+#include "kernels/axis_finish.cuh"
 #include "kernels/fold.cuh"
 #include "kernels/log_probs.cuh"
 
@@ -186,18 +191,20 @@ template <bool weighted> struct exact_row {
         }
     }
     __device__ __forceinline__ bool nan() const { return used && Partial::bins(aside)->nan != 0; }
-    /* The warp's partial, not closed, and its maximum, NaN where an element is. All lanes call it. */
-    __device__ __forceinline__ float end(const struct warp_bin &here, typename Partial::type *partial) const
+    /* The partial of a warp, or of a thread alone, not closed, and its maximum, NaN where an element is. All lanes call it. */
+    template <uint32_t members> __device__ __forceinline__ float end(const struct warp_bin &here, typename Partial::type *partial) const
     {
         float all_max = nan() ? (float)NAN : max;
-        lanes_share(&all_max, 32, take_larger());
+        if constexpr (members > 1)
+            lanes_share(&all_max, members, take_larger());
         *partial = used ? *aside : Partial::of_nothing();
         if (all_max > -INFINITY) {
             Partial::raise(partial, (double)all_max, bin_of_max(all_max));
             add_aside(partial, here.bin, sum.value(), weights.value());
         }
-        bins_share(Partial::bins(partial));
-        if constexpr (weighted)
+        if constexpr (members > 1)
+            bins_share(Partial::bins(partial));
+        if constexpr (members > 1 && weighted)
             bins_share(&partial->weights);
         Partial::bins(partial)->nan = all_max != all_max;
         return all_max;
@@ -280,7 +287,7 @@ exact_rows_fold(const __grid_constant__ struct logits_rows rows, uint32_t block_
         }
         own = claim();
         typename Partial::type partial;
-        const float max = row.end(here, &partial);
+        const float max = row.template end<lanes>(here, &partial);
         uint32_t place = UINT32_MAX;
         if constexpr (weighted)
             place = group_place<lanes>(item.elements, {row.max, row.nan(), row.best, 0.0, 0.0}, item.begin, item.end, max);
@@ -288,6 +295,70 @@ exact_rows_fold(const __grid_constant__ struct logits_rows rows, uint32_t block_
             Partial::close(&partial, place == UINT32_MAX ? ALLFOLD_NO_INDEX : index + place);
             partial_store(partial, rows, item.row, item.split);
         }
+    }
+}
+
+template <class Element> struct exact_columns_plan {
+    static constexpr int side = column_words<Element>::side, threads = EXACT_COLUMNS_SHAPE.threads, blocks = side == 2 ? EXACT_COLUMNS_SHAPE.blocks_short : EXACT_COLUMNS_SHAPE.blocks;
+    static constexpr size_t room = exact_rows_plan<false>::room;
+};
+
+/* Apart, because it takes many registers. */
+static __device__ __noinline__ void column_result(const struct exp_bins *partial, const struct axis_finish *finish, uint64_t r)
+{
+    result_finish<MONOID_sumexp_f64_exact>(*partial, *finish, r);
+}
+
+template <class Element>
+static __global__ void __launch_bounds__(exact_columns_plan<Element>::threads, exact_columns_plan<Element>::blocks)
+exact_columns_fold(const __grid_constant__ struct logits_columns cut, const __grid_constant__ struct logits_ends ends)
+{
+    typedef exact_columns_plan<Element> plan;
+    typedef exact_partial<false> Partial;
+    typedef column_words<Element> words;
+    constexpr int side = plan::side;
+    __shared__ __align__(16) unsigned char asides[plan::threads * side * plan::room];
+    struct exact_column {
+        struct warp_bin here = warp_bin(0.0f);
+        exact_row<false> row;
+    } columns[side];
+    column_walk<Element> walk(cut);
+    const auto aside = [&](uint32_t i) { return (struct exp_bins *)(asides + i * plan::room); };
+#pragma unroll
+    for (int s = 0; s < side; s++) {
+        columns[s].row.aside = aside(threadIdx.x * side + s);
+        columns[s].row.start(0);
+    }
+    exp_block_make();
+#pragma unroll 1
+    while (walk.left > 0) {
+        const words x = walk.take();
+#pragma unroll
+        for (int s = 0; s < side; s++) {
+            uint4 vectors[words::vectors];
+            x.vectors_of(s, vectors);
+            columns[s].row.template take<Element, words::vectors>(vectors, 0, &columns[s].here);
+        }
+    }
+#pragma unroll
+    for (int s = 0; s < side; s++) {
+        struct exp_bins partial;
+        columns[s].row.template end<1>(columns[s].here, &partial);
+        *columns[s].row.aside = partial;
+    }
+    __syncthreads();
+    const uint32_t count = cut.across * side;
+#pragma unroll 1
+    for (uint32_t c = threadIdx.x; c < count && walk.first + c < cut.rows.results; c += plan::threads) {
+        struct exp_bins partial = *aside(c);
+#pragma unroll 1
+        for (uint32_t m = 1; m < cut.members; m++)
+            exp_bins_combine(&partial, aside(m * count + c));
+        Partial::close(&partial, 0);
+        if (ends.finishes && cut.rows.splits == 1)
+            column_result(&partial, &ends.finish, walk.first + c);
+        else
+            partial_store(partial, cut.rows, walk.first + c, walk.split);
     }
 }
 
@@ -319,7 +390,7 @@ exact_whole_fold(const typename Element::stored *x, uint64_t n, uint32_t chunk, 
         ahead.fetch(item, first + step);
         row.template take<Element, (int)vectors>(vector, first + threadIdx.x % lanes, &here);
     }
-    row.end(here, &partial);
+    row.template end<lanes>(here, &partial);
     exp_bins_settle(&partial);
     if (threadIdx.x % lanes != 0)
         partial = exp_bins_identity();
@@ -373,6 +444,38 @@ int exact_rows_launch(const struct axis_work *work, int multiprocessors, void *s
         if constexpr (Element::is_floating && sizeof(typename Element::stored) <= 4)
             return (cudaError_t)(work->monoid == MONOID_logits_exact ? exact_launch<Element, true>(work, multiprocessors, stream, launched)
                                                                      : exact_launch<Element, false>(work, multiprocessors, stream, launched));
+        return cudaSuccess;
+    });
+}
+
+template <class Element> static cudaError_t columns_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
+{
+    typedef exact_columns_plan<Element> plan;
+    constexpr size_t partial_bytes = PARTIAL_STRIDE<struct exp_bins>;
+    const uint64_t together = (uint64_t)multiprocessors * plan::blocks * plan::threads, results = work->box.outer * work->box.inner;
+    const auto kernel = exact_columns_fold<Element>;
+    struct logits_columns cut;
+    if (results * work->box.length < together * 64 / sizeof(typename Element::stored)
+        || !columns_cut<Element>(work, plan::threads, EXACT_COLUMNS_SHAPE.rounds * together, partial_bytes, &cut))
+        return cudaSuccess;
+    const bool is_end = work->finish != nullptr && cut.rows.splits == 1;
+    const cudaLaunchConfig_t config = launch_config(cut.blocks * cut.rows.splits, plan::threads, stream);
+    cudaError_t code = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+    *launched = true;
+    if (code == cudaSuccess)
+        code = cudaLaunchKernelEx(&config, kernel, cut, ends_of(work));
+    return code == cudaSuccess && !is_end ? (cudaError_t)rows_end(work, cut.rows.splits, stream) : code;
+}
+
+int exact_columns_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
+{
+    *launched = false;
+    if (work->monoid != MONOID_sumexp_f64_exact)
+        return cudaSuccess;
+    return with_element(work->type, [=](auto element) -> cudaError_t {
+        typedef decltype(element) Element;
+        if constexpr (Element::is_floating && sizeof(typename Element::stored) <= 4)
+            return columns_launch<Element>(work, multiprocessors, stream, launched);
         return cudaSuccess;
     });
 }

@@ -9,29 +9,23 @@
 
 #include "fold/targets.h"
 
-/* What becomes of the partials of some rows: they get their marks, if there are targets, and results are made of them, or they are stored. */
-struct logits_ends {
-    struct axis_targets targets;
-    const void *x;
-    allfold_type type;
-    struct box box;
-    uint64_t first; /* the index along the axis of x[0] */
-    bool finishes;
-    struct axis_finish finish;
-};
-
-static struct logits_ends ends_of(const struct axis_work *work)
-{
-    struct logits_ends ends = {work->targets, work->x, work->type, work->box, work->first, work->finish != nullptr, {}};
-    if (ends.finishes)
-        ends.finish = *work->finish;
-    return ends;
-}
-
-/* Sums of exponentials that kernels of rows and columns take: those of logsumexp, and those of the first pass of softmax, whose partials differ in the term of the maximum alone. */
+/* Sums of exponentials that kernels of rows and columns take: those of logsumexp, and those of the first pass of softmax. */
 static inline bool sums_taken(const struct axis_work *work)
 {
-    return work->monoid == MONOID_sumexp_quick || (work->monoid == MONOID_sumexp && work->type == ALLFOLD_F32);
+    return work->monoid == MONOID_sumexp_quick || work->monoid == MONOID_sumexp_half || (work->monoid == MONOID_sumexp && work->type == ALLFOLD_F32);
+}
+/* Calls start(element, half), half.value: whether terms are those of sumexp_half. */
+template <class Start> static cudaError_t with_logits_element(const struct axis_work *work, const Start &start)
+{
+    return with_element(work->type, [&](auto element) -> cudaError_t {
+        typedef decltype(element) Element;
+        if constexpr (Element::is_floating && sizeof(typename Element::stored) == 2)
+            if (work->monoid == MONOID_sumexp_half)
+                return start(element, std::true_type());
+        if constexpr (Element::is_floating && sizeof(typename Element::stored) <= 4)
+            return start(element, std::false_type());
+        return cudaSuccess;
+    });
 }
 
 /* Partials: sums of exponentials alone, or all that log-probabilities need. */

@@ -206,6 +206,11 @@ constexpr struct exact_rows_shape exact_rows_shape_of(bool weighted)
 {
     return weighted ? exact_rows_shape{128, 5, 1024, 2, 16} : exact_rows_shape{256, 4, 1024, 2, 16};
 }
+/* The same of columns. */
+constexpr struct {
+    int threads, blocks, blocks_short;
+    uint64_t rounds;
+} EXACT_COLUMNS_SHAPE = {128, 8, 6, 4};
 /* The same of long rows of bf16: blocks that stay, count values in shared memory, and have a table of their terms there, of 60 or
    75 KiB together. What a row ends with takes as long as some thousand elements. */
 constexpr struct {

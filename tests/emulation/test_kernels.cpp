@@ -686,7 +686,7 @@ static void test_columns(allfold_type type, bool logarithm, allfold_level level)
     tap_ok(right, "%ssoftmax of columns of %s, level %d, %d arrays", logarithm ? "log-" : "", allfold_type_name(type), (int)level, count);
 }
 
-/* Sums of exponentials at level fast of rows and columns, as the CPU has them. */
+/* Sums of exponentials of rows and columns, as the CPU has them. */
 static bool sums_job(const struct box &box, bool taken, const struct job *job)
 {
     const size_t bytes = allfold_type_bytes(job->type), each = partial_stride(job->monoid, job->type);
@@ -703,9 +703,12 @@ static bool sums_job(const struct box &box, bool taken, const struct job *job)
     work.partials = partials;
     work.bytes = room;
     emulation_order(job->n);
-    int code = logits_rows_launch(&work, job->multiprocessors, NULL, &launched);
-    if (code == 0 && !launched)
-        code = logits_columns_launch(&work, job->multiprocessors, NULL, &launched);
+    int code = 0;
+    for (const auto launch : {logits_rows_launch, logits_columns_launch, exact_columns_launch}) {
+        code = launch(&work, job->multiprocessors, NULL, &launched);
+        if (code != 0 || launched)
+            break;
+    }
     bool right = (code == 0 || failed("the launch fails with %d: %s", code, emulation_fault()))
                  && (launched == taken || failed(launched ? "it is taken" : "it is not taken"));
     for (uint64_t r = 0; right && launched && r < results; r++) {
@@ -717,6 +720,16 @@ static bool sums_job(const struct box &box, bool taken, const struct job *job)
         const struct work row = {job->monoid, job->type, alone.start, box.length, 0, NULL, NULL};
         monoid_identity(job->monoid, job->type, &want);
         cpu_loops_base.fold(&row, &want);
+        if (job->monoid == MONOID_sumexp_f64_exact) { /* the same bits */
+            struct softmax_constants own, right_ones;
+            struct partial partial = {};
+            memcpy(&partial, (char *)partials + r * each, each);
+            softmax_constants_set(job->monoid, &partial, &own);
+            softmax_constants_set(job->monoid, &want, &right_ones);
+            if (own.max == own.max ? memcmp(&own, &right_ones, sizeof own) != 0 : right_ones.max == right_ones.max)
+                right = failed("result %llu has max %.17g and log %.17g, not %.17g and %.17g", (unsigned long long)r, own.max, own.log_sum, right_ones.max, right_ones.log_sum);
+            continue;
+        }
         memcpy(found, (char *)partials + r * each, sizeof found);
         memcpy(expected, &want, sizeof expected);
         const bool nan = expected[1] != expected[1], finite = fabs(expected[0]) < INFINITY;
@@ -749,12 +762,13 @@ static void test_sums(allfold_type type)
     if (!tap_wanted("sums of exponentials of %s", allfold_type_name(type)))
         return;
     for (const auto &c : cases)
-        for (int draw = 0; right && draw < (c.box.outer > 400 ? 1 : 2 * DRAW_COUNT); draw++, count++) {
+        for (int draw = 0; right && draw < (c.box.outer > 400 ? 1 : (c.box.axis_stride > 1 ? 3 : 2) * DRAW_COUNT); draw++, count++) {
             const struct box &box = c.box;
+            static const enum monoid firsts[] = {MONOID_sumexp_half, MONOID_sumexp};
             const uint64_t n = (box.outer - 1) * box.outer_stride + (box.length - 1) * box.axis_stride + box.inner;
-            const enum monoid monoid = draw < DRAW_COUNT ? MONOID_sumexp_quick : type == ALLFOLD_F32 ? MONOID_sumexp : MONOID_sumexp_half;
-            const struct job job = {monoid, type, n, 0, 0, 1, (enum choice)(draw % DRAW_COUNT)};
-            right = sums_job(box, c.taken && (monoid != MONOID_sumexp_half || box.axis_stride > 1), &job);
+            const enum monoid monoids[] = {MONOID_sumexp_quick, firsts[type == ALLFOLD_F32], MONOID_sumexp_f64_exact};
+            const struct job job = {monoids[draw / DRAW_COUNT], type, n, 0, 0, 1, (enum choice)(draw % DRAW_COUNT)};
+            right = sums_job(box, c.taken, &job);
             if (!right)
                 tap_note("%llu x %llu x %llu, draw %d: %s", (unsigned long long)box.outer, (unsigned long long)box.length, (unsigned long long)box.inner, draw, reason);
         }

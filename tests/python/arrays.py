@@ -3,6 +3,7 @@ there, in device memory if there is some."""
 import array
 import copy
 import ctypes
+import itertools
 import math
 import sys
 
@@ -207,6 +208,39 @@ def check_torch(device):
         ok(allfold.sum(torch.arange(8.0)[::2].bfloat16()) == 12 * size, "PyTorch: gaps, on the host")
 
 
+def ulps(torch, found, due, precision, least):
+    """The largest error in units of the last place of a type of that precision, whose smallest normal number is 2^least; inf where one alone is NaN."""
+    place = torch.exp2(torch.floor(torch.log2(due.abs().clamp_min(2.0**least))) - precision + 1)
+    error = torch.where(found.isnan() == due.isnan(), ((found - due).abs() / place).nan_to_num(0, 0), torch.inf)
+    return float(error.max())
+
+
+def check_large(torch):
+    """Columns and rows of so many elements that GPUs have kernels of their own for them, beside PyTorch's in f64."""
+    formats = {torch.float32: (24, -126, {"fast": 4.1, "exact": 1.5}), torch.bfloat16: (8, -126, {"fast": 0.52, "exact": 0.52}), torch.float16: (11, -14, {"fast": 0.58, "exact": 0.52})}
+    wrong = []
+    torch.manual_seed(5)
+    alone = MPI and MPI.COMM_SELF
+    for shape, axis in (((1601, 4098), 0), ((64, 80002), 0), ((2, 1700, 1538), 1), ((40000, 130), 0), ((4400, 1033), 0), ((3, 1 << 22), 1)):
+        for kind, far in itertools.product(formats, (False, True)):
+            precision, least, promised = formats[kind]
+            x = torch.randn(shape, device="cuda").to(kind)
+            lines = x.movedim(axis, -1)  # a view
+            lines += 3000 * torch.randint(-1, 2, lines.shape[:-1], device="cuda")[..., None].to(kind) if far else 0
+            last = lines if lines.dim() == 2 else lines[-1]
+            last[0, 1:], last[1, 3], last[2] = -torch.inf, torch.nan, -torch.inf
+            due = x.double()
+            for level in ("fast", "exact"):
+                found = [f(x, axis=axis, comm=alone, level=level).double() for f in (allfold.softmax, allfold.log_softmax, allfold.logsumexp)]
+                sums = torch.logsumexp(due, axis)
+                errors = [ulps(torch, found[0], torch.softmax(due, axis), precision, least),
+                          ulps(torch, found[1], torch.log_softmax(due, axis).where(~(found[1].abs() <= 1e-3), found[1]), precision, least),
+                          ulps(torch, found[2], sums, 24 if level == "fast" else 48, 0)]
+                if errors[0] > promised[level] or errors[1] > 2.01 or errors[2] > 2:
+                    wrong.append((shape, kind, far, level, errors))
+    ok(not wrong, "PyTorch: softmax, log-softmax and logsumexp of large columns and rows", wrong[:6])
+
+
 def check_jax():
     import jax
 
@@ -236,3 +270,4 @@ def check():
     if torch is not None and torch.cuda.is_available():
         torch.cuda.set_device(rank % torch.cuda.device_count())
         check_torch("cuda")
+        check_large(torch)

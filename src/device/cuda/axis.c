@@ -43,7 +43,8 @@ static cudaError_t fold_launch_axis(struct axis_work *work, int multiprocessors,
         return combine_launch(work, stream);
     if (marked)
         fold.finish = NULL;
-    static int (*const of_rows[])(const struct axis_work *, int, void *, bool *) = {logits_rows_launch, logits_columns_launch, counted_rows_launch, exact_rows_launch};
+    static int (*const of_rows[])(const struct axis_work *, int, void *, bool *) = {logits_rows_launch, logits_columns_launch, counted_rows_launch, exact_rows_launch,
+                                                                                        exact_columns_launch};
     for (size_t i = 0; i < sizeof of_rows / sizeof *of_rows && code == cudaSuccess && !launched; i++)
         code = (cudaError_t)of_rows[i](work, multiprocessors, stream, &launched);
     if (code != cudaSuccess || launched)
