@@ -185,8 +185,6 @@ static bool vectors_fit(const struct softmax_axis_work *work)
 static __device__ __forceinline__ uint4 in_vector(const uint4 &x) { return x; }
 static __device__ __forceinline__ uint4 in_vector(uint32_t x) { return make_uint4(x, 0, 0, 0); }
 static __device__ __forceinline__ uint4 in_vector(uint64_t x) { return make_uint4((uint32_t)x, (uint32_t)(x >> 32), 0, 0); }
-static __device__ __forceinline__ void from_vector(uint4 *y, const uint4 &x) { *y = x; }
-template <class Word> static __device__ __forceinline__ void from_vector(Word *y, const uint4 &x) { *y = vector_element<Word>(x, 0); }
 
 /* Taken: a vector, or the smallest word of whole elements, at least 4 bytes: of columns that lie side by side. */
 template <class Taken, class Arithmetic, class Element>
@@ -216,9 +214,9 @@ axis_normalise_columns(const __grid_constant__ struct pass_cut cut, const softma
                 taken[i] = __ldcs(x);
 #pragma unroll
         for (int i = 0; i < rows; i++, y += y_step) {
-            from_vector(&taken[i], Arithmetic::template across<side>(softmax, in_vector(taken[i])));
+            const uint4 results = Arithmetic::template across<side>(softmax, in_vector(taken[i]));
             if (i * (int64_t)cut.members < left)
-                __stcs(y, taken[i]);
+                __stcs(y, vector_element<Taken>(results, 0));
         }
     }
 }

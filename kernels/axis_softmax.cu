@@ -572,7 +572,7 @@ template <class Row> static cudaError_t light_rows_start(const struct row_softma
     if (least == 1 && !few)
         return vectors <= half ? block_rows_start<Row, 8>(&call->work, stream, launched) : block_rows_start<Row, 16>(&call->work, stream, launched);
     cudaError_t code = cudaSuccess;
-    if (!few && !Row::counts && vectors > long_rows_most(sizeof(typename Row::element::stored)))
+    if (!few && !Row::counts && vectors > long_rows_most(false, sizeof(typename Row::element::stored)))
         return cudaSuccess; /* two passes */
     if (call->capacity.is_hopper && !few && vectors <= half * CLUSTER_BLOCKS)
         code = shared_rows_start<Row, 8, true>(call, stream, launched);
@@ -586,12 +586,15 @@ template <class Row> static cudaError_t light_rows_start(const struct row_softma
 }
 
 /* Rows in shared memory: of one block, or of blocks that send messages. */
-template <class Row> static cudaError_t heavy_rows_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
+template <class Row> static cudaError_t heavy_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
 {
     typedef row_thread<Row> thread;
     constexpr uint64_t stage = thread::stage_vectors;
     const uint32_t places = (uint32_t)u64_min(call->capacity.block_bytes / (stage * sizeof(uint4)), HEAVY_SHAPE.places);
     const struct blocks_need need = {thread::threads, places * stage, stage, places * stage * sizeof(uint4), places, false};
+    const uint64_t room = (uint64_t)HEAVY_SHAPE.blocks * (uint64_t)call->space->multiprocessors * places * stage;
+    if (vectors > long_rows_most(true, sizeof(typename Row::element::stored)) && call->work.box.outer * vectors > room)
+        return cudaSuccess; /* two passes */
     return places == 0 ? cudaSuccess : long_rows_start(call, softmax_heavy_rows<Row>, &need, stream, launched);
 }
 
@@ -611,7 +614,7 @@ static cudaError_t rows_start(const struct row_softmax_call *call, cudaStream_t 
         return cudaSuccess;
     typedef row_of<Element, logarithm, exact, false> Row;
     if constexpr (Row::heavy)
-        return heavy_rows_start<Row>(call, stream, launched);
+        return heavy_rows_start<Row>(call, vectors, stream, launched);
     else
         return light_rows_start<Row>(call, vectors, stream, launched);
 }

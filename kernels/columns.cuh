@@ -1,4 +1,4 @@
-/* Columns: elements that lie side by side, and are folded or normalised along an axis across them. A thread has one column, or two of 16 bits, which share a word. */
+/* Columns: elements that lie side by side, and are folded or normalised along an axis across them. A thread has one column, or two of 16 bits, which share a word, or those of a vector. */
 #pragma once
 
 #include "kernels/element.cuh"

@@ -55,7 +55,9 @@ template <class Stored> static __device__ __forceinline__ Stored vector_element(
 {
     const uint32_t words[4] = {vector.x, vector.y, vector.z, vector.w};
     Stored stored;
-    if constexpr (sizeof stored == 8) {
+    if constexpr (sizeof stored == 16) {
+        stored = vector;
+    } else if constexpr (sizeof stored == 8) {
         const uint64_t bits = (uint64_t)words[2 * i + 1] << 32 | words[2 * i];
         memcpy(&stored, &bits, sizeof stored);
     } else {

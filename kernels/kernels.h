@@ -154,9 +154,9 @@ int axis_constants_launch(const struct axis_work *work, uint64_t count, struct s
 int axis_normalise_launch(const struct softmax_axis_work *work, const struct softmax_constants *constants, int multiprocessors,
                           void *stream);
 
-/* Fold rows in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch and axis_send_launch do: logits and sums of exponentials at level
-   fast; of bf16, by counting values, at level exact; and the same of all types. *launched is false, and nothing has happened, unless it is one of these monoids,
-   elements of a row are neighbours of at most 4 bytes, aligned, and rows are long. */
+/* Fold rows, or columns, in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch and axis_send_launch do: logits and sums of exponentials at
+   level fast; sums of exponentials of columns; of rows at level exact, of bf16, by counting values; the same of all types; and of columns, sums alone. *launched is false, and nothing
+   has happened, unless it is one of these monoids, elements have at most 4 bytes, and are many, and those of a long row, or columns of whole words, are neighbours and aligned. */
 int logits_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int logits_columns_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int counted_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);

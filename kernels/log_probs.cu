@@ -8,7 +8,7 @@
      logits_end         each thread: marks the partial of a row with its target's element; the row's results
      gradient_*         constants of each row; then the second pass of softmax; then the targets' elements
 
-   Rows at level exact: log_probs_exact.cu, log_probs_counted.cu. All others are folded by the kernels of axis_VALUE.cu. */
+   Columns: log_probs_columns.cu; level exact: log_probs_exact.cu, log_probs_counted.cu. All others are folded by the kernels of axis_VALUE.cu. */
 #include "kernels/log_probs_fast.cuh"
 
 /* ---- partials become results */
@@ -113,7 +113,7 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
     }
     if constexpr (weighted)
         partial.target = mark;
-    if (ends.finishes && rows.splits == 1)
+    if (!half && ends.finishes && rows.splits == 1)
         return result_finish<weighted ? MONOID_logits : MONOID_sumexp_quick>(partial, ends.finish, at);
     partial_store(partial, rows, at / rows.splits, (uint32_t)(at % rows.splits));
     if (rows.window != nullptr && rows.splits == 1)
@@ -124,7 +124,8 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
    several rows to finish, if these are short. */
 template <class Element, bool weighted, bool half> static cudaError_t rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
 {
-    constexpr uint32_t warps = LOGITS_SHAPE.threads / 32, tile = 32 * LOGITS_SHAPE.vectors, rounds = 6;
+    constexpr uint32_t warps = LOGITS_SHAPE.threads / 32, tile = 32 * LOGITS_SHAPE.vectors;
+    constexpr uint64_t rounds = LOGITS_SHAPE.rounds;
     const uint64_t together = (uint64_t)multiprocessors * LOGITS_SHAPE.blocks * warps, elements = work->box.outer * work->box.length;
     if (work->box.length < LOGITS_SHAPE.least || (!weighted && elements < together * tile * Element::per_vector))
         return cudaSuccess;

@@ -1,4 +1,4 @@
-/* What the kernels of log_probs.cu, log_probs_exact.cu and log_probs_counted.cu share: partials, how rows are cut among blocks, and where the maximum is. */
+/* What the kernels of log_probs.cu, log_probs_columns.cu, log_probs_exact.cu and log_probs_counted.cu share: partials, how rows are cut among blocks, and where the maximum is. */
 #pragma once
 
 #include "kernels/axis_softmax_fast.cuh"
@@ -190,7 +190,7 @@ template <class Element> struct column_walk {
     typedef typename words::word word;
     uint32_t split, members;
     uint64_t first, step; /* the block's first column; words between a thread's elements */
-    int64_t left;         /* elements, but for the members', as many as other threads of the warp have */
+    int64_t left;         /* elements, but for the members'; all threads of a warp have as many, also those of no column */
     const word *next;
     __device__ __forceinline__ explicit column_walk(const struct logits_columns &cut)
     {
@@ -201,7 +201,7 @@ template <class Element> struct column_walk {
         const uint32_t begin = split * chunk, all = length - begin < chunk ? length - begin : chunk;
         first = (column - at) * words::side;
         step = members * stride;
-        left = (int64_t)all - member;
+        left = column - threadIdx.x % 32 < cut.words ? (int64_t)all - member : 0;
         next = column < cut.words ? (const word *)cut.rows.x + column_at(cut.box, cut.box.outer_stride, column, words::side) + (begin + member) * stride : nullptr;
     }
     /* vectors of each column that shares the words */
@@ -222,6 +222,21 @@ template <class Element> struct column_walk {
     }
 };
 
+/* A thread a column: the partials of its members, at(i), made one; then end(partial, result). */
+template <class Element, class At, class Combine, class End>
+static __device__ __forceinline__ void columns_end(const struct logits_columns &cut, const column_walk<Element> &walk, const At &at, const Combine &combine, const End &end)
+{
+    const uint32_t count = cut.across * column_words<Element>::side;
+#pragma unroll 1
+    for (uint32_t c = threadIdx.x; c < count && walk.first + c < cut.rows.results; c += blockDim.x) {
+        auto partial = *at(c);
+#pragma unroll 1
+        for (uint32_t m = 1; m < cut.members; m++)
+            combine(&partial, at(m * count + c));
+        end(&partial, walk.first + c);
+    }
+}
+
 /* As many columns side by side as a block has threads, but that a device has work for some times the threads that it has room for, `wanted`; then in splits. False: they do not lie
    as words, or there are too few elements. */
 template <class Element> static bool columns_cut(const struct axis_work *work, uint32_t threads, uint64_t wanted, size_t partial_bytes, struct logits_columns *cut)
@@ -237,7 +252,7 @@ template <class Element> static bool columns_cut(const struct axis_work *work, u
         cut->across /= 2;
         cut->members *= 2;
     }
-    const uint64_t tile = words::rows * cut->members, most = u64_min(u64_min(wanted / (cut->words * cut->members), room), length / (4 * tile)), splits = u64_max(1, most);
+    const uint64_t tile = words::rows * cut->members, useful = u64_min(wanted / (cut->words * cut->members), length / (4 * tile)), splits = u64_max(1, u64_min(useful, room));
     cut->rows.chunk = (uint32_t)(((length + splits - 1) / splits + tile - 1) / tile * tile);
     cut->rows.splits = (uint32_t)((length + cut->rows.chunk - 1) / cut->rows.chunk);
     cut->blocks = (cut->words + cut->across - 1) / cut->across;

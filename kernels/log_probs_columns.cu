@@ -4,7 +4,7 @@
          each thread: the sum of the terms of its elements, as of those of a row
          the block, a thread a column: combines what its members have, and finishes the result, or stores the partial
 
-   Splits are combined by the kernels of axis_VALUE.cu, which fold all other columns, too. */
+   Splits are combined by the kernels of axis_VALUE.cu. Columns at level exact: log_probs_exact.cu. All others are folded by axis_VALUE.cu. */
 #include "kernels/log_probs_fast.cuh"
 
 template <class Element, bool half>
@@ -39,31 +39,24 @@ columns_sumexp(const __grid_constant__ struct logits_columns cut, const __grid_c
         found[threadIdx.x * side + s] = partial;
     }
     __syncthreads();
-    const uint32_t columns = cut.across * side;
-#pragma unroll 1
-    for (uint32_t c = threadIdx.x; c < columns && walk.first + c < cut.rows.results; c += LOGITS_SHAPE.threads) {
-        const uint64_t r = walk.first + c;
-        typename Partial::type partial = found[c];
-#pragma unroll 1
-        for (uint32_t m = 1; m < cut.members; m++)
-            Partial::combine(&partial, &found[m * columns + c]);
-        if (ends.finishes && cut.rows.splits == 1) {
-            result_finish<MONOID_sumexp_quick>(partial, ends.finish, r);
-            continue;
-        }
-        partial_store(partial, cut.rows, r, walk.split);
+    columns_end(cut, walk, [&](uint32_t i) { return &found[i]; }, Partial::combine, [&](const typename Partial::type *partial, uint64_t r) {
+        if constexpr (!half)
+            if (ends.finishes && cut.rows.splits == 1)
+                return result_finish<MONOID_sumexp_quick>(*partial, ends.finish, r);
+        partial_store(*partial, cut.rows, r, walk.split);
         if (cut.rows.window != nullptr && cut.rows.splits == 1)
-            partial_send(partial, cut.rows.window, r);
-    }
+            partial_send(*partial, cut.rows.window, r);
+    });
 }
 
 template <class Element, bool half> static cudaError_t type_start(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
 {
-    constexpr uint32_t threads = LOGITS_SHAPE.threads, rounds = 6;
+    typedef column_words<Element> words;
+    constexpr uint32_t threads = LOGITS_SHAPE.threads;
     const uint64_t together = (uint64_t)multiprocessors * LOGITS_SHAPE.blocks_columns * threads;
     struct logits_columns cut;
-    if (work->box.outer * work->box.length * work->box.inner < together * 64 / sizeof(typename Element::stored)
-        || !columns_cut<Element>(work, threads, rounds * together, PARTIAL_STRIDE<fast_partial<false>::type>, &cut))
+    if (work->box.outer * work->box.length * work->box.inner < together * words::rows * words::side
+        || !columns_cut<Element>(work, threads, LOGITS_SHAPE.rounds * together, PARTIAL_STRIDE<fast_partial<false>::type>, &cut))
         return cudaSuccess;
     const cudaLaunchConfig_t config = launch_config(cut.blocks * cut.rows.splits, threads, stream);
     *launched = true;

@@ -347,19 +347,13 @@ exact_columns_fold(const __grid_constant__ struct logits_columns cut, const __gr
         *columns[s].row.aside = partial;
     }
     __syncthreads();
-    const uint32_t count = cut.across * side;
-#pragma unroll 1
-    for (uint32_t c = threadIdx.x; c < count && walk.first + c < cut.rows.results; c += plan::threads) {
-        struct exp_bins partial = *aside(c);
-#pragma unroll 1
-        for (uint32_t m = 1; m < cut.members; m++)
-            exp_bins_combine(&partial, aside(m * count + c));
-        Partial::close(&partial, 0);
+    columns_end(cut, walk, aside, exp_bins_combine, [&](struct exp_bins *partial, uint64_t r) {
+        Partial::close(partial, 0);
         if (ends.finishes && cut.rows.splits == 1)
-            column_result(&partial, &ends.finish, walk.first + c);
+            column_result(partial, &ends.finish, r);
         else
-            partial_store(partial, cut.rows, walk.first + c, walk.split);
-    }
+            partial_store(*partial, cut.rows, r, walk.split);
+    });
 }
 
 /* chunk: elements of a block, whole tiles of all its warps, but for the last block. */
@@ -451,19 +445,20 @@ int exact_rows_launch(const struct axis_work *work, int multiprocessors, void *s
 template <class Element> static cudaError_t columns_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
 {
     typedef exact_columns_plan<Element> plan;
+    typedef column_words<Element> words;
     constexpr size_t partial_bytes = PARTIAL_STRIDE<struct exp_bins>;
     const uint64_t together = (uint64_t)multiprocessors * plan::blocks * plan::threads, results = work->box.outer * work->box.inner;
     const auto kernel = exact_columns_fold<Element>;
     struct logits_columns cut;
-    if (results * work->box.length < together * 64 / sizeof(typename Element::stored)
+    if (results * work->box.length < together * words::rows * words::side
         || !columns_cut<Element>(work, plan::threads, EXACT_COLUMNS_SHAPE.rounds * together, partial_bytes, &cut))
         return cudaSuccess;
     const bool is_end = work->finish != nullptr && cut.rows.splits == 1;
     const cudaLaunchConfig_t config = launch_config(cut.blocks * cut.rows.splits, plan::threads, stream);
-    cudaError_t code = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+    if (cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared) != cudaSuccess)
+        cudaGetLastError(); /* it is a hint */
     *launched = true;
-    if (code == cudaSuccess)
-        code = cudaLaunchKernelEx(&config, kernel, cut, ends_of(work));
+    const cudaError_t code = cudaLaunchKernelEx(&config, kernel, cut, ends_of(work));
     return code == cudaSuccess && !is_end ? (cudaError_t)rows_end(work, cut.rows.splits, stream) : code;
 }
 

@@ -199,7 +199,8 @@ template <class Element, bool weighted, int vectors = LOGITS_SHAPE.vectors, bool
         if (!(largest <= max)) {
             nan |= largest != largest;
             /* far from 0 a maximum is always the reference, so that its term is exactly 1 */
-            if (largest > (weighted || (anchor.base == 0.0f && fabsf(largest) <= EXP_WHOLE) ? from + far : from))
+            const bool near = weighted || (anchor.base == 0.0f && fabsf(largest) <= EXP_WHOLE);
+            if (largest > (near ? from + far : from))
                 raise(largest);
             max = largest > max ? largest : max;
             best = v;

@@ -193,8 +193,8 @@ constexpr struct whole_columns whole_columns_of(enum cost cost) { return cost ==
    tile. */
 constexpr struct {
     int threads, vectors, blocks, blocks_f32, blocks_columns;
-    uint64_t least;
-} LOGITS_SHAPE = {128, 4, 10, 9, 8, 1024};
+    uint64_t least, rounds; /* rounds: a device has work for so many times the blocks that it has room for */
+} LOGITS_SHAPE = {128, 4, 10, 9, 8, 1024, 6};
 /* The same at level exact. */
 struct exact_rows_shape {
     int threads, blocks;
@@ -239,8 +239,11 @@ constexpr int row_blocks(bool exact, size_t element_bytes) { return element_byte
 constexpr int LONG_THREADS = 256;
 constexpr int long_blocks(int vectors) { return vectors <= 8 ? 3 : 2; }
 constexpr uint32_t CLUSTER_BLOCKS = 16; /* of a row, at most */
-/* Vectors of a row that blocks share by messages, at most, if the rows are many: two passes take longer ones in less time. */
-constexpr uint64_t long_rows_most(size_t element_bytes) { return element_bytes == 4 ? 1 << 19 : UINT64_MAX; }
+/* Vectors of a row that blocks share by messages, at most, unless all rows are on the chip at the same time: two passes take longer ones in less time. */
+constexpr uint64_t long_rows_most(bool heavy, size_t element_bytes)
+{
+    return element_bytes == 8 || (element_bytes == 2 && !heavy) ? UINT64_MAX : heavy ? 1 << 17 : 1 << 19;
+}
 /* Else it keeps them in shared memory. stage: vectors of a thread that are copied together. places: of a block, for a stage each. The blocks of a
    multiprocessor have 1 KiB each for anything else. */
 constexpr struct {

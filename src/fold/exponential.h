@@ -323,7 +323,7 @@ HOST_DEVICE double log_of_one_more(double x)
 #define SOFTMAX_UP_F32 25
 #define SOFTMAX_RANGE_F64 1076
 #define SOFTMAX_UP_F64 64
-/* For logsumexp at level fast, and for rows that stay on a device: exp(x) relative to the reference, times 2^SOFTMAX_UP_F32, rounded, in half of
+/* For logsumexp at level fast, and on a device for softmax of rows and columns: exp(x) relative to the reference, times 2^SOFTMAX_UP_F32, rounded, in half of
    the operations. The anchor is of SOFTMAX_RANGE_F32. 2^f is 1 + f Q(f); Q (Remez) leaves a relative error below 2^-28. */
 HOST_DEVICE float exp_quick_f32(float x, const struct exp_anchor_f32 *m)
 {

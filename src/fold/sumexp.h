@@ -30,7 +30,8 @@
 #define REAL_BITS 32
 #include "fold/sumexp_template.h"
 
-/* Of logsumexp at level fast. A term costs less and is within 1.76 * 2^-24, not 0.63 (docs/numerics.md). */
+/* Of logsumexp at level fast. A term costs less and is within 1.76 * 2^-24, not 0.63 (docs/numerics.md). GPUs take such terms for sumexp of many elements, too, but that of the
+   maximum, which will be taken out, is sumexp's. */
 #define NAME sumexp_quick
 #define NAME_FN(x) FN(sumexp_quick_##x)
 #define REAL_BITS 32

@@ -211,8 +211,8 @@ def check_torch(device):
 def ulps(torch, found, due, precision, least):
     """The largest error in units of the last place of a type of that precision, whose smallest normal number is 2^least; inf where one alone is NaN."""
     place = torch.exp2(torch.floor(torch.log2(due.abs().clamp_min(2.0**least))) - precision + 1)
-    error = torch.where(found.isnan() == due.isnan(), ((found - due).abs() / place).nan_to_num(0, 0), torch.inf)
-    return float(error.max())
+    same = (found == due) | (found.isnan() & due.isnan())
+    return float(torch.where(same, 0, (found - due).abs() / place).nan_to_num(torch.inf, torch.inf).max())
 
 
 def check_large(torch):
@@ -233,10 +233,10 @@ def check_large(torch):
             for level in ("fast", "exact"):
                 found = [f(x, axis=axis, comm=alone, level=level).double() for f in (allfold.softmax, allfold.log_softmax, allfold.logsumexp)]
                 sums = torch.logsumexp(due, axis)
+                logarithms = torch.log_softmax(due, axis)  # near 0 that is not as precise as what is promised
                 errors = [ulps(torch, found[0], torch.softmax(due, axis), precision, least),
-                          ulps(torch, found[1], torch.log_softmax(due, axis).where(~(found[1].abs() <= 1e-3), found[1]), precision, least),
-                          ulps(torch, found[2], sums, 24 if level == "fast" else 48, 0)]
-                if errors[0] > promised[level] or errors[1] > 2.01 or errors[2] > 2:
+                          ulps(torch, found[1], logarithms, precision, -10), ulps(torch, found[2], sums, 24 if level == "fast" else 48, 0)]
+                if errors[0] > promised[level] or errors[1] > (2.01 if precision == 24 else 0.52) or errors[2] > 2:
                     wrong.append((shape, kind, far, level, errors))
     ok(not wrong, "PyTorch: softmax, log-softmax and logsumexp of large columns and rows", wrong[:6])
 

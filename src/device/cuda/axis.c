@@ -32,7 +32,7 @@ static cudaError_t combine_launch(struct axis_work *work, void *stream)
     return code == cudaSuccess ? (cudaError_t)axis_parts_launch(work, work->parts, stream) : code;
 }
 
-/* Some long rows have kernels of their own. Partials that hold marks are finished behind the fold. */
+/* Some rows and columns have kernels of their own. Partials that hold marks are finished behind the fold. */
 static cudaError_t fold_launch_axis(struct axis_work *work, int multiprocessors, void *stream)
 {
     const bool marked = monoid_has_mark(work->monoid);
@@ -43,10 +43,10 @@ static cudaError_t fold_launch_axis(struct axis_work *work, int multiprocessors,
         return combine_launch(work, stream);
     if (marked)
         fold.finish = NULL;
-    static int (*const of_rows[])(const struct axis_work *, int, void *, bool *) = {logits_rows_launch, logits_columns_launch, counted_rows_launch, exact_rows_launch,
-                                                                                        exact_columns_launch};
-    for (size_t i = 0; i < sizeof of_rows / sizeof *of_rows && code == cudaSuccess && !launched; i++)
-        code = (cudaError_t)of_rows[i](work, multiprocessors, stream, &launched);
+    static int (*const special[])(const struct axis_work *, int, void *, bool *) = {logits_rows_launch, logits_columns_launch, counted_rows_launch, exact_rows_launch,
+                                                                                    exact_columns_launch};
+    for (size_t i = 0; i < sizeof special / sizeof *special && code == cudaSuccess && !launched; i++)
+        code = (cudaError_t)special[i](work, multiprocessors, stream, &launched);
     if (code != cudaSuccess || launched)
         return code;
     code = (cudaError_t)axis_launch(&fold, multiprocessors, stream);
