@@ -242,7 +242,7 @@ constexpr uint32_t CLUSTER_BLOCKS = 16; /* of a row, at most */
 /* Vectors of a row that blocks share by messages, at most, unless all rows are on the chip at the same time: two passes take longer ones in less time. */
 constexpr uint64_t long_rows_most(bool heavy, size_t element_bytes)
 {
-    return element_bytes == 8 || (element_bytes == 2 && !heavy) ? UINT64_MAX : heavy ? 1 << 17 : 1 << 19;
+    return element_bytes == 8 || (element_bytes == 2 && !heavy) ? UINT64_MAX : heavy ? 1 << 16 : 1 << 19;
 }
 /* Else it keeps them in shared memory. stage: vectors of a thread that are copied together. places: of a block, for a stage each. The blocks of a
    multiprocessor have 1 KiB each for anything else. */
