@@ -37,7 +37,7 @@ struct sumexp_partials {
     const unsigned char *first;
     size_t stride;
     uint64_t count;
-    bool exact, f32_terms;
+    bool exact, f32_terms, logarithm;
 };
 
 static __global__ void __launch_bounds__(AXIS_SHAPE.threads)
@@ -45,7 +45,7 @@ axis_constants(const __grid_constant__ struct sumexp_partials partials, struct s
 {
     const uint64_t r = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (r < partials.count)
-        softmax_constants_of(partials.first + r * partials.stride, partials.exact, partials.f32_terms, true, &constants[r]);
+        softmax_constants_of(partials.first + r * partials.stride, partials.exact, partials.f32_terms, partials.logarithm, &constants[r]);
 }
 
 int axis_constants_launch(const struct axis_work *work, uint64_t count, struct softmax_constants *constants, void *stream)
@@ -54,6 +54,7 @@ int axis_constants_launch(const struct axis_work *work, uint64_t count, struct s
     const bool exact = monoid_facts[work->monoid].level == ALLFOLD_LEVEL_EXACT;
     const size_t bytes = exact ? sizeof(struct exp_bins) : sizeof(struct exp_partial);
     const struct sumexp_partials partials = {(const unsigned char *)work->partials, partial_bytes_aligned(bytes), count, exact,
-                                             monoid_facts[work->monoid].terms != TERMS_F64};
+                                             monoid_facts[work->monoid].terms != TERMS_F64,
+                                             work->monoid != MONOID_sumexp /* nothing but softmax from f32 */};
     return cudaLaunchKernelEx(&config, axis_constants, partials, constants);
 }

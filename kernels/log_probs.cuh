@@ -238,24 +238,25 @@ static __device__ __forceinline__ void columns_end(const struct logits_columns &
 }
 
 /* As many columns side by side as a block has threads, but that a device has work for some times the threads that it has room for, `wanted`; then in splits. False: they do not lie
-   as words, or there are too few elements. */
+   as words, or leave many lanes of their warps without one, or are too short. */
 template <class Element> static bool columns_cut(const struct axis_work *work, uint32_t threads, uint64_t wanted, size_t partial_bytes, struct logits_columns *cut)
 {
-    typedef column_words<Element> words;
+    constexpr uint32_t side = column_words<Element>::side, rows = column_words<Element>::rows;
     struct box box = work->box;
     columns_turn(&box);
-    const uint64_t length = box.length, results = box.outer * box.inner, room = work->bytes / (results * partial_bytes * 2);
-    if (box.inner <= 1 || !columns_come_in(work->x, work->type, &box, words::side) || length < words::rows || length >= UINT32_MAX / 2)
+    const uint64_t length = box.length, results = box.outer * box.inner, words = results / side, lanes = (words + 31) / 32 * 32;
+    const uint64_t room = work->bytes / (results * partial_bytes * 2);
+    if (box.inner <= 1 || !columns_come_in(work->x, work->type, &box, side) || lanes * 3 > words * 4 || length < rows || length >= UINT32_MAX / 2)
         return false;
-    *cut = {{work->x, results, 0, (uint32_t)length, 1, 0, (unsigned char *)work->partials, (unsigned char *)work->window.memory}, box, results / words::side, 0, threads, 1};
-    while (cut->across > 32 && (cut->words < cut->across || (cut->words * cut->members < wanted && length >= 4 * words::rows * cut->members))) {
+    *cut = {{work->x, results, 0, (uint32_t)length, 1, 0, (unsigned char *)work->partials, (unsigned char *)work->window.memory}, box, words, 0, threads, 1};
+    while (cut->across > 32 && (words < cut->across || (words * cut->members < wanted && length >= 4 * rows * cut->members))) {
         cut->across /= 2;
         cut->members *= 2;
     }
-    const uint64_t tile = words::rows * cut->members, useful = u64_min(wanted / (cut->words * cut->members), length / (4 * tile)), splits = u64_max(1, u64_min(useful, room));
+    const uint64_t tile = rows * cut->members, useful = u64_min(wanted / (words * cut->members), length / (4 * tile)), splits = u64_max(1, u64_min(useful, room));
     cut->rows.chunk = (uint32_t)(((length + splits - 1) / splits + tile - 1) / tile * tile);
     cut->rows.splits = (uint32_t)((length + cut->rows.chunk - 1) / cut->rows.chunk);
-    cut->blocks = (cut->words + cut->across - 1) / cut->across;
+    cut->blocks = (words + cut->across - 1) / cut->across;
     return cut->blocks * cut->rows.splits <= INT32_MAX;
 }
 

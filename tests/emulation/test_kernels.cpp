@@ -731,7 +731,7 @@ static bool sums_job(const struct box &box, bool taken, const struct job *job)
             memcpy(&partial, (char *)partials + r * each, each);
             softmax_constants_set(job->monoid, &partial, &own);
             softmax_constants_set(job->monoid, &want, &right_ones);
-            if (own.max == own.max ? memcmp(&own, &right_ones, sizeof own) != 0 : right_ones.max == right_ones.max)
+            if (own.max == own.max ? memcmp(&own, &right_ones, offsetof(struct softmax_constants, anchor)) != 0 : right_ones.max == right_ones.max)
                 right = failed("result %llu has max %.17g and log %.17g, not %.17g and %.17g", (unsigned long long)r, own.max, own.log_sum, right_ones.max, right_ones.log_sum);
             continue;
         }
@@ -760,9 +760,9 @@ static void test_sums(allfold_type type)
     } cases[] = {{{2, 25 * tile + 3, 1, 25 * tile + each, 1}, true}, {{70, 2 * tile + 1, 1, 2 * tile + each, 1}, true}, {{131, least + 1, 1, least + each, 1}, true},
                  {{123, 3 * tile - 1, 1, 3 * tile, 1}, true},        {{500, least, 1, least + each, 1}, true},          {{500, least - 1, 1, least, 1}, false},
                  {{3, least, 1, least, 1}, false},                   {{1, 16, 4098, 0, 4100}, true},                    {{1, 17, 2050, 0, 2050}, true},
-                 {{3, 83, 402, 83 * 404, 404}, true},                {{1, 4099, 34, 0, 36}, true},                      {{38, 1025, 1, 1, 38}, true},
-                 {{2, 700, 66, 700 * 66 + 2, 66}, true},             {{1, 15, 9000, 0, 9000}, false},                   {{1, 64, 30, 0, 30}, false},
-                 {{1, 300, 333, 0, 333}, each == 4}};
+                 {{3, 83, 402, 83 * 404, 404}, true},                {{1, 4099, 124, 0, 126}, true},                    {{124, 1025, 1, 1, 124}, true},
+                 {{2, 700, 62, 700 * 62 + 2, 62}, true},             {{1, 15, 9000, 0, 9000}, false},                   {{1, 64, 30, 0, 30}, false},
+                 {{1, 4100, 34, 0, 34}, false},                      {{1, 300, 375, 0, 375}, each == 4}};
     int count = 0;
     bool right = true;
     if (!tap_wanted("sums of exponentials of %s", allfold_type_name(type)))
