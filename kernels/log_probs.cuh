@@ -204,7 +204,7 @@ template <class Element> struct column_walk {
         left = column - threadIdx.x % 32 < cut.words ? (int64_t)all - member : 0;
         next = column < cut.words ? (const word *)cut.rows.x + column_at(cut.box, cut.box.outer_stride, column, words::side) + (begin + member) * stride : nullptr;
     }
-    /* vectors of each column that shares the words */
+    /* The next tile, turned: words of each column alone. */
     __device__ __forceinline__ words take()
     {
         words x;
