@@ -340,7 +340,7 @@ static allfold_status cuda_softmax(struct machine *machine, const struct softmax
 {
     struct cuda_machine *const cuda = cuda_of(machine);
     const struct softmax_call call = {&cuda->space, cuda->capacity, true, *work};
-    const struct work first = {softmax_monoid(work->x_type, work->y_type, false, work->level), work->x_type, work->x, work->n, 0};
+    const struct work first = {softmax_monoid(work->x_type, work->y_type, false, work->level), work->x_type, work->x, work->box.length, 0};
     struct softmax_constants constants;
     bool launched = false;
     if (gpu_check((cudaError_t)softmax_launch_whole(&call, cuda->gpu->stream, &launched), "launching softmax", error)
@@ -348,7 +348,7 @@ static allfold_status cuda_softmax(struct machine *machine, const struct softmax
         || launched || cuda_fold(machine, &first, error) != ALLFOLD_OK)
         return error->status;
     softmax_constants_set(first.monoid, partial, &constants);
-    return gpu_check((cudaError_t)softmax_launch(work, &constants, cuda->space.multiprocessors, cuda->gpu->stream),
+    return gpu_check((cudaError_t)normalise_launch(work, nullptr, &constants, cuda->space.multiprocessors, cuda->gpu->stream),
                        "launching softmax", error);
 }
 
@@ -459,7 +459,8 @@ static allfold_status open_memory(struct cuda_machine *cuda, const struct bench_
         || gpu_check(cudaMemsetAsync(cuda->space.mailbox, 0, sizeof *cuda->space.mailbox, cuda->gpu->stream), what,
                        error)
                != ALLFOLD_OK
-        || gpu_check((cudaError_t)softmax_prepare(gpu_device_of(cuda->gpu)->index, &cuda->capacity), what, error) != ALLFOLD_OK)
+        || gpu_check((cudaError_t)softmax_capacity_of(gpu_device_of(cuda->gpu)->index, &cuda->capacity), what, error) != ALLFOLD_OK
+        || gpu_check((cudaError_t)softmax_load(&cuda->capacity), what, error) != ALLFOLD_OK)
         return error->status;
     return gpu_wait(cuda->gpu, what, error);
 }

@@ -21,7 +21,7 @@ struct cuda_machine {
     struct machine machine;
     struct gpu *gpu;
     struct fold_space space; /* its mailbox is device memory */
-    struct softmax_capacity capacity; /* softmax_prepare */
+    struct softmax_capacity capacity;
     int read_count, copy_count; /* numbers of bytes for which the fastest way is known */
     struct gpu_read reads[READS_MAX];
     struct copy_job copies[READS_MAX];

@@ -225,7 +225,7 @@ static allfold_status fold_mine(struct bench *b, struct error *error)
     b->context->level = subject->level; /* on all ranks: they measure the same */
     if (bench_is_axis(b) || subject->kind == BENCH_ORDER)
         return error->status;
-    b->softmax_work = (struct softmax_work){x, b->machine->y, task->type, task->type, task->count, false, subject->level};
+    b->softmax_work = (struct softmax_work){x, b->machine->y, task->type, task->type, box_of_row(task->count), task->count, 1, false, subject->level};
     b->work = (struct work){.monoid = subject->kind == BENCH_FOLD ? fold_monoid((allfold_fold)subject->fold, subject->level, task->type)
                                                                   : softmax_monoid(task->type, task->type, false, subject->level),
                             .type = task->type, .x = x, .n = task->count};

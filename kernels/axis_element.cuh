@@ -23,17 +23,6 @@ template <class Value, class Take> static __device__ __forceinline__ void with_e
     }
 }
 
-/* Element x[at]. */
-template <class Value> static __device__ __forceinline__ Value axis_load(const void *x, uint64_t at, allfold_type type)
-{
-    Value value = 0;
-    with_element_of<Value>(type, [&](auto element) {
-        typedef decltype(element) Element;
-        value = Element::load(((const typename Element::stored *)x)[at]);
-    });
-    return value;
-}
-
 /* A split of a row: `length` elements, `stride` apart. aligned: they are neighbours, and the first is aligned to 16 bytes. */
 struct axis_run {
     const void *x;

@@ -80,7 +80,7 @@ static __device__ __forceinline__ void row_store(const row_kept<Element> &row, u
 
 /* some: not all threads of a row have all their vectors. */
 template <class Row, bool some> static __global__ void __launch_bounds__(ROW_SHAPE.threads, Row::short_blocks)
-softmax_short_rows(const __grid_constant__ struct softmax_axis_work work, const __grid_constant__ struct row_members members, bool aligned)
+softmax_short_rows(const __grid_constant__ struct softmax_work work, const __grid_constant__ struct row_members members, bool aligned)
 {
     typedef typename Row::element Element;
     typedef typename Element::stored stored;
@@ -444,7 +444,7 @@ softmax_heavy_rows(const __grid_constant__ struct long_rows rows)
     }
 }
 
-template <class Row> static cudaError_t short_rows_start(const struct softmax_axis_work *work, uint64_t vectors, bool aligned, cudaStream_t stream)
+template <class Row> static cudaError_t short_rows_start(const struct softmax_work *work, uint64_t vectors, bool aligned, cudaStream_t stream)
 {
     constexpr uint32_t threads = ROW_SHAPE.threads;
     const uint32_t least = (uint32_t)(vectors + ROW_SHAPE.vectors - 1) / ROW_SHAPE.vectors;
@@ -463,7 +463,7 @@ template <class Row> static cudaError_t short_rows_start(const struct softmax_ax
     return cudaLaunchKernelEx(&config, softmax_short_rows<Row, false>, *work, members, aligned);
 }
 
-static struct long_rows long_rows_of(const struct softmax_axis_work *work, uint64_t per_vector)
+static struct long_rows long_rows_of(const struct softmax_work *work, uint64_t per_vector)
 {
     struct long_rows rows = {};
     rows.x = (const uint4 *)work->x;
@@ -487,7 +487,7 @@ struct blocks_need {
 static cudaError_t long_rows_start(const struct row_softmax_call *call, void (*kernel)(struct long_rows), const struct blocks_need *need, cudaStream_t stream,
                                    bool *launched)
 {
-    const struct softmax_axis_work *const work = &call->work;
+    const struct softmax_work *const work = &call->work;
     const uint64_t per_vector = 16 / allfold_type_bytes(work->x_type), vectors = work->box.length / per_vector;
     const uint64_t least = (vectors + need->most - 1) / need->most;
     const void *const any = (const void *)kernel;
@@ -541,7 +541,7 @@ static cudaError_t long_rows_start(const struct row_softmax_call *call, void (*k
     return code == cudaSuccess ? cudaLaunchKernelEx(&config, kernel, rows) : code;
 }
 
-template <class Row, int vectors> static cudaError_t block_rows_start(const struct softmax_axis_work *work, cudaStream_t stream, bool *launched)
+template <class Row, int vectors> static cudaError_t block_rows_start(const struct softmax_work *work, cudaStream_t stream, bool *launched)
 {
     struct long_rows rows = long_rows_of(work, Row::element::per_vector);
     rows.each = work->box.length / Row::element::per_vector;
@@ -601,7 +601,7 @@ template <class Row> static cudaError_t heavy_rows_start(const struct row_softma
 template <class Element, bool logarithm, bool exact>
 static cudaError_t rows_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
 {
-    const struct softmax_axis_work *const work = &call->work;
+    const struct softmax_work *const work = &call->work;
     const struct box *const box = &work->box;
     const uint64_t per_vector = Element::per_vector, vectors = (box->length + per_vector - 1) / per_vector;
     const bool aligned = ((uintptr_t)work->x | (uintptr_t)work->y) % 16 == 0
@@ -631,7 +631,7 @@ template <bool logarithm, bool exact> static cudaError_t type_start(const struct
 
 int row_softmax_launch(const struct row_softmax_call *call, void *stream, bool *launched)
 {
-    const struct softmax_axis_work *const work = &call->work;
+    const struct softmax_work *const work = &call->work;
     const struct box *const box = &work->box;
     *launched = false;
     if (work->x_type != work->y_type || box->outer * box->length * box->inner == 0)

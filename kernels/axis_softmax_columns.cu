@@ -6,14 +6,14 @@
          a thread a column: what its results follow from
          results; all are stored
 
-   Columns that do not fit are left to two passes: log_probs_columns.cu or axis.cu, and axis_normalise.cu. */
+   Columns that do not fit are left to two passes: log_probs_columns.cu or axis.cu, and normalise.cu. */
 #include "kernels/axis_softmax_whole.cuh"
 #include "kernels/columns.cuh"
 #include "kernels/kernels.h"
 
 /* `across` words lie side by side in a block. A column has `members` threads, which take elements in turns. Both are powers of two. */
 struct columns_cut {
-    struct softmax_axis_work work;
+    struct softmax_work work;
     uint64_t words; /* of all columns */
     uint32_t across, members, tiles;
     bool vectors;   /* all is copied in vectors */
@@ -222,7 +222,7 @@ softmax_columns(const __grid_constant__ struct columns_cut cut)
     __shared__ __align__(16) unsigned char slots[threads * (side * sizeof(uint4) > sizeof(results) ? side * sizeof(uint4) : sizeof(results))];
     __shared__ real maxima[threads];
     results *const found = (results *)slots; /* in the end */
-    const struct softmax_axis_work &work = cut.work;
+    const struct softmax_work &work = cut.work;
     const columns_kept<Element> kept = {(word *)bytes, cut.tiles};
     const struct columns_combine combine = {cut.across * side, cut.members, (uint4 *)slots};
     /* of terms: a word of a row, and rows; of copies: a vector of a row, and rows */
@@ -308,7 +308,7 @@ softmax_columns(const __grid_constant__ struct columns_cut cut)
 
 /* How columns are cut: as many side by side as fit, but no more than leave each multiprocessor some; at least COLUMNS_SHAPE.least bytes. False: they do not lie side by side in whole words,
    or are too long. */
-template <class Element> static bool columns_cut_of(const struct softmax_axis_work *work, int multiprocessors, struct columns_cut *cut)
+template <class Element> static bool columns_cut_of(const struct softmax_work *work, int multiprocessors, struct columns_cut *cut)
 {
     typedef column_words<Element> words;
     constexpr uint32_t threads = COLUMNS_SHAPE.threads, side = words::side, rows = words::rows;
@@ -344,7 +344,7 @@ static uint32_t tiles_allowed(const void *kernel)
     return 0;
 }
 
-template <class Row> static cudaError_t columns_start(const struct softmax_axis_work *work, int multiprocessors, cudaStream_t stream, bool *launched)
+template <class Row> static cudaError_t columns_start(const struct softmax_work *work, int multiprocessors, cudaStream_t stream, bool *launched)
 {
     struct columns_cut cut;
     if (!columns_cut_of<typename Row::element>(work, multiprocessors, &cut))

@@ -72,12 +72,12 @@ static inline bool columns_come_in(const void *x, allfold_type type, const struc
            && (box->outer == 1 || box->outer_stride % count == 0);
 }
 /* The same of columns of x and y, which are of one type. */
-static inline void columns_turn(struct softmax_axis_work *work)
+static inline void columns_turn(struct softmax_work *work)
 {
     if (work->y_outer_stride == 1)
         columns_turn(&work->box);
 }
-static inline bool columns_come_in(const struct softmax_axis_work *work, uint64_t count)
+static inline bool columns_come_in(const struct softmax_work *work, uint64_t count)
 {
     struct box of_y = work->box;
     of_y.outer_stride = work->y_outer_stride;

@@ -71,11 +71,6 @@ enum { ORDER_ANSWER_BYTES = 8 };
 /* Copies elements in device memory, of which those that are written are none of those that are read. */
 int strided_launch(const struct strided_copy *copy, int multiprocessors, void *stream);
 
-/* The second pass of softmax. x and y are device memory, aligned to their element sizes; they are the same memory, of equal types, or do
-   not overlap. Computes in f32 if the value type of x is f32, y_type is not f64, and no logarithm is asked for; else in f64. Goes
-   backwards through the arrays. */
-int softmax_launch(const struct softmax_work *work, const struct softmax_constants *constants, int multiprocessors, void *stream);
-
 /* The room in which elements may stay between the passes, in a launch whose blocks run at the same time and wait for each other. Nothing
    else may occupy the device for long meanwhile. */
 struct softmax_capacity {
@@ -94,13 +89,14 @@ struct softmax_orders {
 
 struct softmax_call {
     struct fold_space *space; /* as a fold's: it gets the partial, of softmax_monoid, unless single_rank is set */
-    struct softmax_capacity capacity; /* softmax_prepare */
+    struct softmax_capacity capacity;
     bool single_rank; /* the partial of x is the global one: no host between the passes. Not for the logarithm */
-    struct softmax_work work;
+    struct softmax_work work; /* of one row of neighbours */
 };
 
-/* Once for each device, before the first launch: it loads the kernels, which cannot be loaded while one waits for the host. */
-int softmax_prepare(int device, struct softmax_capacity *capacity);
+int softmax_capacity_of(int device, struct softmax_capacity *capacity);
+/* Once for each device, before the first softmax_launch_whole: it loads the kernels, which cannot be loaded while one waits for the host. */
+int softmax_load(const struct softmax_capacity *capacity);
 /* Both passes of x and y of one type: in one launch, whose blocks keep the elements in registers and shared memory (resident); or in
    several launches, made at the same time (chained). Between the passes the device computes the constants itself if single_rank is set;
    otherwise it waits for the host's orders. softmax_outcome tells the end. *launched is false, and nothing has happened, if neither fits:
@@ -150,9 +146,11 @@ struct many_work {
 int many_launch(const struct many_work *work, void *stream);
 /* The constants of `count` results, from their partials at work->partials. Both are device memory. */
 int axis_constants_launch(const struct axis_work *work, uint64_t count, struct softmax_constants *constants, void *stream);
-/* The second pass of softmax along an axis. constants: device memory, of each result in order. */
-int axis_normalise_launch(const struct softmax_axis_work *work, const struct softmax_constants *constants, int multiprocessors,
-                          void *stream);
+/* The second pass of softmax. constants: device memory, of each row in order; NULL: those of the only row are `given`, in host memory. x and y are device memory,
+   aligned to their element sizes; they are the same memory, of equal types and strides, or do not overlap. Computes in f32 if the value type of x is f32, y_type is
+   not f64, and no logarithm is wanted; else in f64. Goes backwards through the arrays. */
+int normalise_launch(const struct softmax_work *work, const struct softmax_constants *constants, const struct softmax_constants *given, int multiprocessors,
+                     void *stream);
 
 /* Fold rows, or columns, in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch and axis_send_launch do: logits and sums of exponentials at
    level fast; sums of exponentials of columns; of rows at level exact, of bf16, by counting values; the same of all types; and of columns, sums alone. *launched is false, and nothing
@@ -171,8 +169,8 @@ int gradient_launch(const struct gradient_work *work, int multiprocessors, void 
 /* Softmax along rows in one launch that reads each element once. */
 struct row_softmax_call {
     struct fold_space *space;
-    struct softmax_capacity capacity; /* softmax_prepare */
-    struct softmax_axis_work work;    /* of any strides and types */
+    struct softmax_capacity capacity;
+    struct softmax_work work; /* of any strides and types */
 };
 /* *launched is false, and nothing has happened, unless x and y are of one type, and a row fits; column_softmax_launch does it if rows lie side by side, those of
    16 bits in aligned pairs. */

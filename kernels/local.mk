@@ -5,7 +5,6 @@ kernel_sources = \
 	kernels/axis_f64.cu \
 	kernels/axis_i32.cu \
 	kernels/axis_i64.cu \
-	kernels/axis_normalise.cu \
 	kernels/axis_softmax.cu \
 	kernels/axis_softmax_columns.cu \
 	kernels/axis_u32.cu \
@@ -32,6 +31,7 @@ kernel_sources = \
 	kernels/many_i64.cu \
 	kernels/many_u32.cu \
 	kernels/many_u64.cu \
+	kernels/normalise.cu \
 	kernels/order.cu \
 	kernels/order_brackets.cu \
 	kernels/order_digits.cu \
@@ -39,7 +39,7 @@ kernel_sources = \
 	kernels/order_sample.cu \
 	kernels/order_search.cu \
 	kernels/order_table.cu \
-	kernels/softmax.cu \
+	kernels/softmax_chained.cu \
 	kernels/softmax_resident.cu \
 	kernels/strided.cu \
 	kernels/weighted.cu

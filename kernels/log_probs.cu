@@ -182,6 +182,6 @@ int gradient_launch(const struct gradient_work *work, int multiprocessors, void 
         return cudaSuccess;
     int code = cudaLaunchKernelEx(&begin, gradient_constants, *work, count);
     if (code == cudaSuccess)
-        code = axis_normalise_launch(&work->softmax, work->constants, multiprocessors, stream);
+        code = normalise_launch(&work->softmax, work->constants, nullptr, multiprocessors, stream);
     return code == cudaSuccess && work->targets.of != nullptr ? cudaLaunchKernelEx(&end, gradient_targets, *work, count) : code;
 }

@@ -1,5 +1,4 @@
-/* What the kernels of softmax.cu and softmax_resident.cu share: the softmax of an element and of a vector, in each arithmetic, and its
-   constants. */
+/* What the kernels of softmax share: the softmax of an element and of a vector, in each arithmetic, and its constants. */
 #pragma once
 
 #include "fold/exponential.h"
@@ -147,8 +146,23 @@ using softmax_arithmetic =
                        std::conditional_t<!std::is_same<typename Element::value, float>::value, softmax_in_f64,
                                           std::conditional_t<sizeof(typename Element::stored) == 2, softmax_short_in_f32, softmax_in_f32>>>;
 
-/* Once for each device, before the first launch (softmax_resident.cu). */
-int softmax_resident_prepare(int device, struct softmax_capacity *capacity);
+/* Of a block's shared memory: a stage of softmax_resident.cu; and what kernels have beside their dynamic one, at most. */
+constexpr size_t RESIDENT_STAGE_BYTES = (size_t)RESIDENT_SHAPE.threads * RESIDENT_SHAPE.stage * sizeof(uint4), OTHER_SHARED_BYTES = 2048;
+
+/* Load the kernels of one launch for both passes (softmax_resident.cu), and of the second pass of f32. */
+cudaError_t softmax_resident_load(const struct softmax_capacity *capacity);
+cudaError_t second_pass_load(void);
+
+/* Constants of the second pass. */
+struct pass_constants {
+    const softmax_constants *of; /* device memory, of each row in order; NULL: those of the only one are `given` */
+    const uint64_t *proceed;     /* device memory, of rows in vectors: 0 leaves y as it is; or NULL */
+    softmax_constants given;
+    __device__ __forceinline__ softmax_constants of_row(uint64_t r) const { return of != nullptr ? of[r] : given; }
+    __device__ __forceinline__ bool proceed_now() const { return proceed == nullptr || *proceed != 0; }
+};
+/* As normalise_launch. */
+cudaError_t second_pass_start(const struct softmax_work *work, const struct pass_constants &constants, int multiprocessors, cudaStream_t stream);
 
 static inline bool type_is_floating(allfold_type type)
 {

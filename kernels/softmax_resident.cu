@@ -300,19 +300,9 @@ template <class Use> static cudaError_t kernel_of(allfold_type type, bool logari
     return passes ? kernel_of<true>(type, logarithm, exact, use) : kernel_of<false>(type, logarithm, exact, use);
 }
 
-/* A stage of a block in shared memory. */
-constexpr size_t STAGE_BYTES = (size_t)RESIDENT_SHAPE.threads * RESIDENT_SHAPE.stage * sizeof(uint4);
-
-int softmax_resident_prepare(int device, struct softmax_capacity *capacity)
+cudaError_t softmax_resident_load(const struct softmax_capacity *capacity)
 {
-    int most = 0, cache = 0;
-    cudaError_t code = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (code == cudaSuccess)
-        code = cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device);
-    const size_t own = 2048; /* the most that the kernels' static shared memory takes */
-    capacity->block_bytes = (size_t)most > own ? (size_t)most - own : 0;
-    capacity->shared_bytes = capacity->block_bytes / STAGE_BYTES * STAGE_BYTES;
-    capacity->cache_bytes = (size_t)cache;
+    cudaError_t code = cudaSuccess;
     for (int variant = 0; variant < 8; variant++)
         for (int type = ALLFOLD_TYPE_NONE + 1; type < ALLFOLD_TYPE_COUNT; type++)
             if (code == cudaSuccess && type_is_floating((allfold_type)type))
@@ -325,9 +315,9 @@ int softmax_resident_prepare(int device, struct softmax_capacity *capacity)
 
 bool softmax_resident_fits(const struct softmax_call *call)
 {
-    const uint64_t on_chip = (uint64_t)call->space->multiprocessors * (STAGE_BYTES + call->capacity.shared_bytes);
+    const uint64_t on_chip = (uint64_t)call->space->multiprocessors * (RESIDENT_STAGE_BYTES + call->capacity.shared_bytes);
     const uint64_t most = on_chip + call->capacity.cache_bytes / 4 * RESIDENT_CACHE_QUARTERS;
-    return call->capacity.shared_bytes > 0 && call->work.n > 0 && call->work.n <= most / allfold_type_bytes(call->work.x_type)
+    return call->capacity.shared_bytes > 0 && call->work.box.length > 0 && call->work.box.length <= most / allfold_type_bytes(call->work.x_type)
            && ((uintptr_t)call->work.x | (uintptr_t)call->work.y) % 16 == 0 && type_is_floating(call->work.x_type)
            && call->work.x_type == call->work.y_type;
 }
@@ -341,12 +331,12 @@ struct resident_cut {
 static struct resident_cut cut_to_fit(const struct softmax_call *call)
 {
     constexpr uint64_t threads = RESIDENT_SHAPE.threads, stage = RESIDENT_SHAPE.stage, least = threads * RESIDENT_SHAPE.least;
-    const uint64_t vectors = call->work.n / (sizeof(uint4) / allfold_type_bytes(call->work.x_type));
+    const uint64_t vectors = call->work.box.length / (sizeof(uint4) / allfold_type_bytes(call->work.x_type));
     struct resident_cut cut;
     cut.blocks = u64_max(1, u64_min((vectors + least - 1) / least, (uint64_t)call->space->multiprocessors));
     const uint64_t turns = ((vectors + cut.blocks - 1) / cut.blocks + threads - 1) / threads;
     const uint64_t others = turns > stage ? (turns - 1) / stage : 0; /* stages that are not in registers */
-    cut.places = u64_min(others, call->capacity.shared_bytes / STAGE_BYTES);
+    cut.places = u64_min(others, call->capacity.shared_bytes / RESIDENT_STAGE_BYTES);
     cut.passes = others > cut.places;
     cut.stay = (int)(cut.places * stage); /* in registers, and in all places but the last */
     return cut;
@@ -361,13 +351,13 @@ int softmax_resident_launch(const struct softmax_call *call, void *stream)
         return numbered;
     return kernel_of(call->work.x_type, call->work.logarithm, call->work.level == ALLFOLD_LEVEL_EXACT, cut.passes, [=](auto element, auto *kernel) {
         typedef typename decltype(element)::stored stored;
-        const struct resident_work work = {call->work.n, (struct fold_message *)space->scratch, space->mailbox, space->launch_id,
+        const struct resident_work work = {call->work.box.length, (struct fold_message *)space->scratch, space->mailbox, space->launch_id,
                                            call->single_rank, cut.stay};
         cudaLaunchAttribute together = {}; /* blocks wait for each other */
         together.id = cudaLaunchAttributeCooperative;
         together.val.cooperative = 1;
         cudaLaunchConfig_t config = launch_config(cut.blocks, RESIDENT_SHAPE.threads, stream);
-        config.dynamicSmemBytes = cut.places * STAGE_BYTES;
+        config.dynamicSmemBytes = cut.places * RESIDENT_STAGE_BYTES;
         config.attrs = &together;
         config.numAttrs = 1;
         return cudaLaunchKernelEx(&config, kernel, (const stored *)call->work.x, (stored *)call->work.y, work);

@@ -126,21 +126,6 @@ constexpr struct {
     uint32_t rounds, least;
 } EXACT_CLAIM = {4, 32};
 
-struct softmax_shape {
-    int threads, blocks;
-    int flight; /* loads a thread starts before it uses the first; 1 with in_vectors: a thread has only that vector */
-};
-
-/* in_vectors: 16 bytes a load, for input and output of one type; otherwise one element. compute_bytes: 4 or 8. */
-constexpr struct softmax_shape softmax_shape_of(bool in_vectors, size_t element_bytes, size_t compute_bytes)
-{
-    if (!in_vectors)
-        return {256, 4, compute_bytes == 4 ? 8 : 4};
-    if (element_bytes == 2)
-        return compute_bytes == 4 ? softmax_shape{512, 3, 4} : softmax_shape{512, 2, 2};
-    return {128, compute_bytes == 4 ? 16 : 8, 1};
-}
-
 /* Folds and softmax along an axis. */
 struct axis_shape {
     int threads;        /* of a block, a power of two; half of them where partials are large */
@@ -224,11 +209,21 @@ constexpr struct {
     uint64_t split, most;
 } MANY_SHAPE = {1 << 16, 1 << 12};
 
-/* The second pass of softmax along rows, in vectors: their number a thread. wide: arithmetic in f64. across: bytes of columns that lie side by side in a block. */
+/* The second pass of softmax along rows: `vectors` of each thread. What a result takes: little arithmetic; much, in f32; or f64. */
+enum pass_cost { PASS_LITTLE, PASS_MUCH, PASS_WIDE };
+struct pass_shape {
+    int threads, blocks, vectors;
+};
+constexpr struct pass_shape pass_shape_of(enum pass_cost cost, size_t element_bytes)
+{
+    return cost == PASS_LITTLE ? pass_shape{128, 12, 2} : element_bytes == 2 ? pass_shape{128, 8, 4} : pass_shape{128, 16, 1};
+}
+/* The same of columns: blocks, and bytes that lie side by side in one. */
 constexpr struct {
-    int threads, vectors, blocks, blocks_wide, blocks_columns;
+    int few, many;
     uint32_t across;
-} PASS_SHAPE = {256, 4, 5, 3, 4, 512};
+    constexpr int blocks(enum pass_cost cost) const { return cost == PASS_WIDE ? few : many; }
+} COLUMN_PASS_SHAPE = {3, 4, 512};
 /* Softmax of rows that stay in registers: `vectors` of each thread. */
 constexpr struct {
     int threads, vectors;

@@ -1,4 +1,4 @@
-/* Softmax, the engine: allfold's own two kernels (kernels/fold.cuh, kernels/softmax.cu), called as the library calls
+/* Softmax, the engine: allfold's own two kernels (kernels/fold.cuh, kernels/normalise.cu), called as the library calls
    them where the host comes between them.
 
    Idea: as in softmax_fused.cu, (maximum, sum) in one pass and y in a second. But a thread takes a tile of 16 elements:
@@ -21,7 +21,7 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     struct softmax_job *const job = (struct softmax_job *)argument;
     const int multiprocessors = job->gpu->device.multiprocessors;
     const struct work first = {MONOID_sumexp, ALLFOLD_F32, job->x, job->n, 0, NULL, NULL};
-    const struct softmax_work second = {job->x, job->y, ALLFOLD_F32, ALLFOLD_F32, job->n, false, ALLFOLD_LEVEL_FAST};
+    const struct softmax_work second = {job->x, job->y, ALLFOLD_F32, ALLFOLD_F32, box_of_row(job->n), job->n, 1, false, ALLFOLD_LEVEL_FAST};
     struct softmax_constants constants;
     struct partial partial;
     cudaError_t code = (cudaError_t)fold_launch(&first, &job->space, stream);
@@ -32,7 +32,7 @@ static cudaError_t start(void *argument, cudaStream_t stream)
     if (!fold_result(job->space.mailbox, job->space.launch_id, monoid_bytes(MONOID_sumexp, ALLFOLD_F32), &partial))
         return cudaErrorUnknown;
     softmax_constants_set(MONOID_sumexp, &partial, &constants);
-    return (cudaError_t)softmax_launch(&second, &constants, multiprocessors, stream);
+    return (cudaError_t)normalise_launch(&second, nullptr, &constants, multiprocessors, stream);
 }
 
 extern const struct softmax_rung softmax_engine;

@@ -95,7 +95,7 @@ static struct gradient_work gradient_of(const struct gradient *g, const struct p
     const struct axis_array *const array = &g->view.array;
     const struct sink *const sink = g->input->sink;
     const uint64_t at = pieces_position(&g->view.p, part, 0, 0);
-    const struct softmax_axis_work softmax
+    const struct softmax_work softmax
         = {.x = (const char *)array->memory + at * allfold_type_bytes(array->type), .y = (char *)sink->memory + at * allfold_type_bytes(sink->type),
            .x_type = array->type, .y_type = sink->type,
            .box = {part->outer, part->length, part->inner, array->outer_stride, array->axis_stride}, .y_outer_stride = array->outer_stride,

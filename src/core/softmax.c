@@ -61,14 +61,15 @@ static allfold_status begin_on_device(const struct normalise *n, struct partial 
     const struct backend *const backend = n->ctx->device->backend;
     struct queue *const queue = n->ctx->queue;
     const bool single_rank = n->ctx->comm.size == 1;
-    const struct softmax_work work = {n->x.memory, n->y.memory, n->job->type, n->sink->type, n->x.elements, n->logarithm, n->ctx->level};
+    const uint64_t count = n->x.elements;
+    const struct softmax_work work = {n->x.memory, n->y.memory, n->job->type, n->sink->type, box_of_row(count), count, 1, n->logarithm, n->ctx->level};
     phase_enter(n->ctx->comm.progress, PHASE_FOLD);
     if (backend->enter(queue, n->job->stream, error) != ALLFOLD_OK
         || backend->softmax_begin(queue, &work, single_rank, error) != ALLFOLD_OK)
         drain(n->ctx); /* some of it may be under way, in the caller's stream */
     else if (!single_rank)
         *partial = *queue->partial;
-    atomic_fetch_add(&n->ctx->comm.progress->done, n->x.elements * allfold_type_bytes(n->job->type));
+    atomic_fetch_add(&n->ctx->comm.progress->done, count * allfold_type_bytes(n->job->type));
     return error->status;
 }
 

@@ -25,11 +25,11 @@ static size_t y_at(const struct softmax_passes *n)
     return n->p->more_at + pages(n->p->outer * n->p->inner * sizeof(struct softmax_constants));
 }
 
-static struct softmax_axis_work work_of(const struct softmax_passes *n, const struct lane *lane)
+static struct softmax_work work_of(const struct softmax_passes *n, const struct lane *lane)
 {
     const struct softmax_output *const output = n->output;
     const struct part *const part = &lane->part;
-    struct softmax_axis_work work = {.x = lane->x, .y = lane_device(lane, y_at(n)), .x_type = n->p->array->type, .y_type = output->type,
+    struct softmax_work work = {.x = lane->x, .y = lane_device(lane, y_at(n)), .x_type = n->p->array->type, .y_type = output->type,
                                      .box = lane->box, .y_outer_stride = part->length * part->inner, .y_axis_stride = part->inner,
                                      .logarithm = output->logarithm, .level = output->scaled ? ALLFOLD_LEVEL_EXACT : n->p->ctx->level};
     if (output->y != NULL) {
@@ -45,7 +45,7 @@ static struct softmax_axis_work work_of(const struct softmax_passes *n, const st
 static allfold_status normalise(const struct softmax_passes *n, struct lane *lane, struct error *error)
 {
     const struct backend *const backend = lane->queue->device->backend;
-    struct softmax_axis_work work = work_of(n, lane);
+    struct softmax_work work = work_of(n, lane);
     phase_enter(n->p->ctx->comm.progress, PHASE_NORMALISE);
     if (n->p->flat) {
         work.box.length = lane->count;
@@ -94,7 +94,7 @@ static allfold_status start_rows(struct worker *worker, struct lane *lane, struc
     const struct softmax_passes *const n = worker->team->user;
     if (piece_load(n->p, worker, lane, error) != ALLFOLD_OK)
         return error->status;
-    const struct softmax_axis_work work = work_of(n, lane);
+    const struct softmax_work work = work_of(n, lane);
     phase_enter(n->p->ctx->comm.progress, PHASE_NORMALISE);
     if (!lane->queue->device->backend->softmax_axis(lane->queue, &work, NULL, PLACE_DEVICE, error))
         normalise_rows(n, lane, error);
@@ -190,7 +190,7 @@ static bool normalise_whole(const struct softmax_passes *n, struct error *error)
     if (p->units == 0)
         return true;
     const struct lane lane = lane_of(n, 0, error);
-    const struct softmax_axis_work work = work_of(n, &lane);
+    const struct softmax_work work = work_of(n, &lane);
     phase_enter(p->ctx->comm.progress, PHASE_NORMALISE);
     if (!backend->softmax_axis(lane.queue, &work, NULL, PLACE_DEVICE, error))
         return false;

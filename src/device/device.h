@@ -134,7 +134,7 @@ struct backend {
     allfold_status (*fold_axis)(struct queue *queue, const struct axis_work *work, struct error *error);
     /* Softmax along an axis. With the constants of each result, in order, the second pass: they lie on the device; or in host memory, if x and y
        are one row of neighbours. NULL: both passes, of whole rows; false where nothing was done: the caller does one after the other. */
-    bool (*softmax_axis)(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
+    bool (*softmax_axis)(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants, enum place place,
                          struct error *error);
     /* The gradient of log-probabilities, as the work says. */
     allfold_status (*gradient_axis)(struct queue *queue, const struct gradient_work *work, struct error *error);

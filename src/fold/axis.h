@@ -117,20 +117,26 @@ struct axis_work {
     struct axis_window window;
 };
 
-/* Softmax along an axis, of x in the box, to y with strides of its own. */
-struct softmax_axis_work {
+/* Softmax along an axis, or its logarithm, of x in the box, to y with strides of its own. */
+struct softmax_work {
     const void *x;
     void *y; /* device memory, as x; may be x, if types and strides are equal */
-    allfold_type x_type, y_type;
+    allfold_type x_type, y_type; /* the latter: floating-point */
     struct box box;
     uint64_t y_outer_stride, y_axis_stride;
     bool logarithm;
-    allfold_level level;
+    allfold_level level; /* of the sum of exponentials */
 };
+/* A row of n neighbours. */
+static inline struct box box_of_row(uint64_t n)
+{
+    const struct box box = {1, n, 1, n, 1};
+    return box;
+}
 
 /* The gradient of log-probabilities: scale * (softmax - 1 at the target), 0 if the target is ignored. Softmax follows from the logsumexp. */
 struct gradient_work {
-    struct softmax_axis_work softmax;    /* x and y */
+    struct softmax_work softmax;    /* x and y */
     uint64_t first;                      /* the index along the axis of x[0] */
     struct axis_targets targets;
     const double *logsumexp, *scale;     /* of each result in order, device memory; scale NULL: 1 */

@@ -150,16 +150,6 @@ struct work {
     const struct compare_rule *rule; /* of comparisons; NULL: all zero */
 };
 
-/* y[i] = softmax of x[i], or its logarithm, for i in [0, n). y_type is a floating-point type. y may be x if the types are equal. */
-struct softmax_work {
-    const void *x;
-    void *y;
-    allfold_type x_type, y_type;
-    uint64_t n;
-    bool logarithm;
-    allfold_level level; /* of the sum of exponentials */
-};
-
 /* All take the element type, on which the partial's layout depends. Only for types that the monoid takes. */
 size_t monoid_bytes(enum monoid monoid, allfold_type type);
 /* From one partial to the next where many lie together: its bytes, aligned. */

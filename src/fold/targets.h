@@ -21,7 +21,7 @@ HOST_DEVICE uint64_t target_mark(const struct axis_targets *targets, uint64_t r,
 /* The constants of result r, and in log_low what y is to be at its target, before x is overwritten. */
 HOST_DEVICE void gradient_begin(const struct gradient_work *work, uint64_t r)
 {
-    const struct softmax_axis_work *const softmax = &work->softmax;
+    const struct softmax_work *const softmax = &work->softmax;
     const uint64_t mark = work->targets.of != NULL ? target_mark(&work->targets, r, softmax->x, softmax->x_type, &softmax->box, work->first) : MARK_NONE;
     const double scale = work->scale != NULL ? work->scale[r] : 1.0, sum = work->logsumexp[r];
     struct softmax_constants c;
@@ -35,7 +35,7 @@ HOST_DEVICE void gradient_begin(const struct gradient_work *work, uint64_t r)
 /* Mends y of result r: its target, or all if that is ignored, of which this is member `member` of `members`. */
 HOST_DEVICE void gradient_end(const struct gradient_work *work, uint64_t r, uint32_t member, uint32_t members)
 {
-    const struct softmax_axis_work *const softmax = &work->softmax;
+    const struct softmax_work *const softmax = &work->softmax;
     const struct box box = {softmax->box.outer, softmax->box.length, softmax->box.inner, softmax->y_outer_stride, softmax->y_axis_stride};
     const struct axis_targets *const targets = &work->targets;
     uint64_t place, mark;

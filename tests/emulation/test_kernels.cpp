@@ -474,7 +474,7 @@ static bool resident_job(const struct job *job, bool logarithm, allfold_level le
                                alone ? UINT32_MAX : 0};
     const bool exact = level == ALLFOLD_LEVEL_EXACT;
     const enum monoid monoid = softmax_monoid(job->type, job->type, logarithm, level);
-    const struct softmax_call call = {&space, room, alone, {x.start, to, job->type, job->type, job->n, logarithm, level}};
+    const struct softmax_call call = {&space, room, alone, {x.start, to, job->type, job->type, box_of_row(job->n), job->n, 1, logarithm, level}};
     const struct work first_pass = {monoid, job->type, x.start, job->n, 0, NULL, NULL};
     bool written = !ordered;
     /* the constants of this very partial: from a fold of the same kernel */
@@ -530,7 +530,7 @@ static void test_resident(allfold_type type, bool logarithm, allfold_level level
     const char *const label = level == ALLFOLD_LEVEL_EXACT ? ", exact," : "";
     if (!tap_wanted("%ssoftmax of %s%s without the host or with its orders", logarithm ? "log-" : "", allfold_type_name(type), label))
         return;
-    bool right = softmax_prepare(0, &room) == 0 && room.shared_bytes > 0 && room.cache_bytes > 0;
+    bool right = softmax_capacity_of(0, &room) == 0 && softmax_load(&room) == 0 && room.shared_bytes > 0 && room.cache_bytes > 0;
     room = {others * 16 * threads, 1 << 20, 0, false};
     for (uint64_t n : sizes)
         for (int way = 0; right && way < (logarithm || type != ALLFOLD_F32 ? 4 : 8); way++) {
@@ -801,8 +801,8 @@ static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_ty
         memset(to, 0x5c, job->n * allfold_type_bytes(y_type));
 
     emulation_order(job->n % 3 == 0 ? 0 : job->n);
-    const struct softmax_work work = {x.start, to, job->type, y_type, job->n, logarithm, ALLFOLD_LEVEL_FAST};
-    const int code = softmax_launch(&work, &constants, job->multiprocessors, NULL);
+    const struct softmax_work work = {x.start, to, job->type, y_type, box_of_row(job->n), job->n, 1, logarithm, ALLFOLD_LEVEL_EXACT};
+    const int code = normalise_launch(&work, NULL, &constants, job->multiprocessors, NULL);
     bool right = code == 0 || failed("the launch fails with %d: %s", code, emulation_fault());
     for (uint64_t i = 0; right && i < job->n; i++) {
         const size_t bytes = allfold_type_bytes(y_type);
@@ -819,12 +819,9 @@ static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_ty
 static void test_softmax(allfold_type x_type, allfold_type y_type, bool logarithm)
 {
     const uint64_t x_bytes = allfold_type_bytes(x_type), y_bytes = allfold_type_bytes(y_type);
-    const bool f32 = !logarithm && type_value(x_type) == VALUE_f32 && y_type != ALLFOLD_F64;
-    const struct softmax_shape single = softmax_shape_of(false, x_bytes, f32 ? 4 : 8);
-    const struct softmax_shape vectors = softmax_shape_of(true, x_bytes, f32 ? 4 : 8);
-    std::set<uint64_t> sizes = sizes_of(1, (uint64_t)single.threads, (uint64_t)single.flight, (uint64_t)single.blocks);
+    std::set<uint64_t> sizes = sizes_of(1, (uint64_t)AXIS_SHAPE.threads, 4, (uint64_t)AXIS_SHAPE.blocks);
     if (x_type == y_type)
-        sizes.merge(sizes_of(16 / x_bytes, (uint64_t)vectors.threads, (uint64_t)vectors.flight, (uint64_t)vectors.blocks));
+        sizes.merge(sizes_of(16 / x_bytes, 128, x_bytes == 2 ? 4 : 2, 1)); /* pass_shape_of */
     int count = 0;
     bool right = true;
     if (!tap_wanted("%ssoftmax from %s to %s", logarithm ? "log-" : "", allfold_type_name(x_type), allfold_type_name(y_type)))
@@ -891,8 +888,9 @@ int main()
             test_sums(type);
     }
     tap_ok(kernels_check() == 0, "kernels_check finds the kernels");
-    const struct softmax_work to_integers = {NULL, NULL, ALLFOLD_F32, ALLFOLD_INT32, 1, false, ALLFOLD_LEVEL_FAST};
-    tap_ok(softmax_launch(&to_integers, NULL, 1, NULL) != 0,
+    const struct softmax_work to_integers = {NULL, NULL, ALLFOLD_F32, ALLFOLD_INT32, box_of_row(1), 1, 1, false, ALLFOLD_LEVEL_FAST};
+    const struct softmax_constants none = {};
+    tap_ok(normalise_launch(&to_integers, NULL, &none, 1, NULL) != 0,
            "softmax to an integer type is refused");
     return tap_done();
 }

@@ -39,7 +39,7 @@ FAULTY(fold_axis, (queue, work, error), struct queue *queue, const struct axis_w
 FAULTY(copy_strided, (queue, copy, error), struct queue *queue, const struct strided_copy *copy)
 FAULTY(wait, (queue, error), struct queue *queue)
 
-static bool faulty_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
+static bool faulty_softmax_axis(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants, enum place place,
                                 struct error *error)
 {
     return strikes(IN_softmax_axis, error) || planted.real->softmax_axis(queue, work, constants, place, error);

@@ -427,7 +427,7 @@ allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, 
 /* ---- softmax */
 
 /* The units of x, if y has the same. */
-static struct units softmax_units(const struct softmax_axis_work *work)
+static struct units softmax_units(const struct softmax_work *work)
 {
     struct units units = units_of(&work->box);
     if (units.box.inner != work->box.inner && work->y_outer_stride != 1) { /* results are columns of x, but not of y */
@@ -444,13 +444,13 @@ static struct columns elements_of(allfold_type type, const void *x, uint64_t at,
 }
 
 /* Whether x and y both have rows of neighbours. */
-static bool are_rows(const struct units *units, const struct softmax_axis_work *work)
+static bool are_rows(const struct units *units, const struct softmax_work *work)
 {
     return units->rows && (work->y_axis_stride == 1 || units->box.length <= 1);
 }
 
 /* The second pass of a range of a unit's elements along the axis; if x and y have rows, of `rows` of them. */
-static void normalise_range(const struct folding *f, const struct softmax_axis_work *work, const struct unit *unit, struct range range, uint64_t rows,
+static void normalise_range(const struct folding *f, const struct softmax_work *work, const struct unit *unit, struct range range, uint64_t rows,
                             const struct softmax_constants *constants)
 {
     const struct cpu_loops *const loops = cpu_loops_of(f->queue);
@@ -462,7 +462,7 @@ static void normalise_range(const struct folding *f, const struct softmax_axis_w
     (are ? loops->normalise_rows : loops->normalise_columns)(work->logarithm, &x, &y, constants);
 }
 
-static void normalise(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants)
+static void normalise(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants)
 {
     struct folding f = {.queue = queue, .units = softmax_units(work)};
     const struct units *const units = &f.units;
@@ -492,10 +492,10 @@ allfold_status cpu_gradient_axis(struct queue *queue, const struct gradient_work
     return error->status;
 }
 
-static enum softmax_needs needs_of(const struct softmax_axis_work *work) { return work->logarithm ? SOFTMAX_NEEDS_LOG : SOFTMAX_NEEDS_INVERSE; }
+static enum softmax_needs needs_of(const struct softmax_work *work) { return work->logarithm ? SOFTMAX_NEEDS_LOG : SOFTMAX_NEEDS_INVERSE; }
 
 /* Both passes of rows that are one piece each: some are folded together. */
-static void softmax_rows(const struct folding *f, const struct softmax_axis_work *work, struct range numbers)
+static void softmax_rows(const struct folding *f, const struct softmax_work *work, struct range numbers)
 {
     struct cpu_scratch *const scratch = own_scratch(f);
     const struct cpu_loops *const loops = cpu_loops_of(f->queue);
@@ -513,7 +513,7 @@ static void softmax_rows(const struct folding *f, const struct softmax_axis_work
 }
 
 /* Both passes of the units of the range, by the thread that calls. */
-static void softmax_units_whole(const struct folding *f, const struct softmax_axis_work *work, struct range numbers)
+static void softmax_units_whole(const struct folding *f, const struct softmax_work *work, struct range numbers)
 {
     struct cpu_scratch *const scratch = own_scratch(f);
     if (are_rows(&f->units, work) && f->units.pieces == 1) {
@@ -529,7 +529,7 @@ static void softmax_units_whole(const struct folding *f, const struct softmax_ax
     }
 }
 
-static bool softmax_whole(struct queue *queue, const struct softmax_axis_work *work, struct error *error)
+static bool softmax_whole(struct queue *queue, const struct softmax_work *work, struct error *error)
 {
     const enum monoid monoid = softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level);
     const struct axis_work fold = {.monoid = monoid, .type = work->x_type, .x = work->x, .box = work->box};
@@ -549,7 +549,7 @@ static bool softmax_whole(struct queue *queue, const struct softmax_axis_work *w
     return true;
 }
 
-bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
+bool cpu_softmax_axis(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants, enum place place,
                       struct error *error)
 {
     (void)place;

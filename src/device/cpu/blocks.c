@@ -71,21 +71,3 @@ void cpu_fold_many_by_all(const struct cpu_queue *cpu, const struct fold_item *i
         if (items[i].work.n > longest)
             cpu_fold_by_all(cpu, &items[i].work, items[i].partial);
 }
-
-void cpu_normalise_by_all(const struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants)
-{
-    const struct cpu_loops *const loops = cpu_loops_of(queue);
-    const uint64_t blocks = (work->n + BLOCK - 1) / BLOCK;
-#pragma omp parallel num_threads(queue->device->threads) if (blocks > 1 && queue->bytes == 0)
-    {
-#pragma omp for schedule(static) nowait
-        for (uint64_t block = 0; block < blocks; block++) {
-            const uint64_t start = block * BLOCK;
-            const uint64_t n = u64_min(work->n - start, BLOCK);
-            const struct columns x = {work->x_type, (const char *)work->x + start * allfold_type_bytes(work->x_type), n, 1, 1};
-            const struct columns y = {work->y_type, (const char *)work->y + start * allfold_type_bytes(work->y_type), n, 1, 1};
-            loops->normalise_rows(work->logarithm, &x, &y, constants);
-        }
-        cpu_fence_stores();
-    }
-}

@@ -183,7 +183,7 @@ static allfold_status cpu_softmax_begin(struct queue *queue, const struct softma
     struct cpu_queue *const cpu = (struct cpu_queue *)queue;
     cpu->softmax = *work;
     cpu->single_rank = single_rank;
-    return cpu_fold(queue, &(struct work){cpu_softmax_monoid(work), work->x_type, work->x, work->n, 0, NULL, NULL}, error);
+    return cpu_fold(queue, &(struct work){cpu_softmax_monoid(work), work->x_type, work->x, work->box.length, 0, NULL, NULL}, error);
 }
 
 static allfold_status cpu_softmax_finish(struct queue *queue, const struct softmax_constants *constants, struct error *error)
@@ -192,7 +192,7 @@ static allfold_status cpu_softmax_finish(struct queue *queue, const struct softm
     struct softmax_constants own;
     if (cpu->single_rank)
         softmax_constants_set(cpu_softmax_monoid(&cpu->softmax), queue->partial, &own);
-    cpu_normalise_by_all(queue, &cpu->softmax, cpu->single_rank ? &own : constants);
+    cpu_softmax_axis(queue, &cpu->softmax, cpu->single_rank ? &own : constants, PLACE_HOST, error);
     return error->status;
 }
 

@@ -53,11 +53,9 @@ void cpu_fold_by_caller(const struct cpu_loops *loops, const struct work *work, 
 void cpu_fold_by_all(const struct cpu_queue *cpu, const struct work *work, struct partial *partial);
 /* The same of several arrays: short ones side by side. */
 void cpu_fold_many_by_all(const struct cpu_queue *cpu, const struct fold_item *items, uint64_t count);
-/* The second pass of softmax by all threads. */
-void cpu_normalise_by_all(const struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants);
 
 /* axis.c: see device.h. */
 allfold_status cpu_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
 allfold_status cpu_gradient_axis(struct queue *queue, const struct gradient_work *work, struct error *error);
-bool cpu_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
+bool cpu_softmax_axis(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants, enum place place,
                       struct error *error);

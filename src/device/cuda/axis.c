@@ -90,19 +90,17 @@ allfold_status cuda_gradient_axis(struct queue *queue, const struct gradient_wor
                       "launching the gradient's kernels along an axis of %s", allfold_type_name(work->softmax.x_type));
 }
 
-bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
+bool cuda_softmax_axis(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants, enum place place,
                        struct error *error)
 {
-    const struct softmax_work row = {work->x, work->y, work->x_type, work->y_type, work->box.length, work->logarithm, work->level};
     const struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const working = (struct cuda_queue *)queue;
     const struct row_softmax_call rows = {&working->space, cuda->capacity, *work};
     bool launched = constants != NULL;
     if (cuda_ready(queue, error) != ALLFOLD_OK)
         return true;
-    const int code = constants == NULL     ? row_softmax_launch(&rows, working->stream, &launched)
-                     : place == PLACE_HOST ? softmax_launch(&row, constants, cuda->multiprocessors, working->stream)
-                                           : axis_normalise_launch(work, constants, cuda->multiprocessors, working->stream);
+    const int code = constants == NULL ? row_softmax_launch(&rows, working->stream, &launched)
+                                       : normalise_launch(work, place == PLACE_HOST ? NULL : constants, constants, cuda->multiprocessors, working->stream);
     return cuda_check(cuda, (cudaError_t)code, error, "launching the softmax kernel from %s to %s along an axis", allfold_type_name(work->x_type),
                       allfold_type_name(work->y_type))
                != ALLFOLD_OK

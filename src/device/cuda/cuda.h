@@ -12,7 +12,8 @@ struct cuda_device {
     struct device device;
     int index;
     int multiprocessors;
-    struct softmax_capacity capacity; /* softmax_prepare */
+    struct softmax_capacity capacity;
+    bool softmax_is_loaded;           /* its kernels are on the device */
     void *pinned;                     /* host memory, until the device is closed; NULL: none */
 };
 
@@ -96,7 +97,7 @@ allfold_status cuda_fold_many(struct queue *queue, const struct fold_item *items
 /* axis.c */
 allfold_status cuda_fold_axis(struct queue *queue, const struct axis_work *work, struct error *error);
 allfold_status cuda_gradient_axis(struct queue *queue, const struct gradient_work *work, struct error *error);
-bool cuda_softmax_axis(struct queue *queue, const struct softmax_axis_work *work, const struct softmax_constants *constants, enum place place,
+bool cuda_softmax_axis(struct queue *queue, const struct softmax_work *work, const struct softmax_constants *constants, enum place place,
                        struct error *error);
 
 /* Watches the queue's mailbox until `take` finds what it looks for, or the driver says that the stream is done. If other work

@@ -153,8 +153,8 @@ static allfold_status cuda_open(int number, int local_size, const allfold_option
         || cuda_check(cuda, cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->index), error,
                  "cudaDeviceGetAttribute") != ALLFOLD_OK
         || check_kernels(cuda, error) != ALLFOLD_OK
-        || cuda_check(cuda, (cudaError_t)softmax_prepare(cuda->index, &cuda->capacity), error,
-                      "preparing the softmax kernels")
+        || cuda_check(cuda, (cudaError_t)softmax_capacity_of(cuda->index, &cuda->capacity), error,
+                      "asking for the device's memories")
                != ALLFOLD_OK) {
         free(cuda);
         return error->status;

@@ -6,18 +6,27 @@
 static struct work first_pass(const struct softmax_work *work)
 {
     return (struct work){softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level), work->x_type, work->x,
-                         work->n, 0, NULL, NULL};
+                         work->box.length, 0, NULL, NULL};
+}
+
+/* Loads the kernels before the first softmax, so that other programs start sooner. */
+static allfold_status load(struct cuda_device *cuda, struct error *error)
+{
+    if (!cuda->softmax_is_loaded)
+        cuda_check(cuda, (cudaError_t)softmax_load(&cuda->capacity), error, "loading the softmax kernels");
+    cuda->softmax_is_loaded = error->status == ALLFOLD_OK;
+    return error->status;
 }
 
 allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work *work, bool single_rank, struct error *error)
 {
-    const struct cuda_device *const cuda = cuda_of(queue);
+    struct cuda_device *const cuda = cuda_of(queue);
     struct cuda_queue *const begins = (struct cuda_queue *)queue;
     const struct work first = first_pass(work);
     const bool on_device = single_rank && !work->logarithm;
     const struct softmax_call call = {&begins->space, cuda->capacity, on_device, *work};
     bool launched = false;
-    if (cuda_ready(queue, error) != ALLFOLD_OK
+    if (cuda_ready(queue, error) != ALLFOLD_OK || load(cuda, error) != ALLFOLD_OK
         || cuda_check(cuda, (cudaError_t)softmax_launch_whole(&call, begins->stream, &launched), error,
                       "launching the softmax kernel for %s", allfold_type_name(work->x_type))
                != ALLFOLD_OK
@@ -43,7 +52,7 @@ static allfold_status write_by_host(struct cuda_queue *queue, const struct softm
     const struct cuda_device *const cuda = cuda_of(&queue->queue);
     const struct softmax_work *const work = &queue->softmax;
     if (cuda_use(cuda, error) != ALLFOLD_OK
-        || cuda_check(cuda, (cudaError_t)softmax_launch(work, constants, cuda->multiprocessors, queue->stream), error,
+        || cuda_check(cuda, (cudaError_t)normalise_launch(work, NULL, constants, cuda->multiprocessors, queue->stream), error,
                       "launching the softmax kernel from %s to %s", allfold_type_name(work->x_type), allfold_type_name(work->y_type))
                != ALLFOLD_OK)
         return error->status;
