@@ -167,14 +167,13 @@ template <class Element, bool weighted, int vectors = LOGITS_SHAPE.vectors, bool
         }
         sum = fma(sums[0] + sums[1], power_of_two(-SOFTMAX_UP_F32), sum);
     }
-    __device__ __forceinline__ void take_half(const uint4 *x)
+    template <bool near> __device__ __forceinline__ void take_half(const uint4 *x)
     {
         const float whole = EXP_SHIFT_F32 - anchor.shift;
         float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
         for (int i = 0; i < count; i++)
-            sums[i % 4] += fabsf(from) <= (float)EXP_SHORT_MAX ? sumexp_half_term_f32(element(x, i), 0.0f, whole, true)
-                                                               : sumexp_half_term_f32(element(x, i), anchor.base, whole, false);
+            sums[i % 4] += sumexp_half_term_f32(element(x, i), near ? 0.0f : anchor.base, whole, near);
         sum += (double)((sums[0] + sums[1]) + (sums[2] + sums[3]));
     }
     __device__ __forceinline__ void take_any(const uint4 *x, const struct exp_anchor_f32 &anchor)
@@ -208,7 +207,7 @@ template <class Element, bool weighted, int vectors = LOGITS_SHAPE.vectors, bool
         if constexpr (is_short && weighted)
             anchor.base - least_of(anchor.base) < 200.0f ? take_short_weighted<true>(x) : take_short_weighted<false>(x);
         else if constexpr (half)
-            take_half(x);
+            fabsf(from) <= (float)EXP_SHORT_MAX ? take_half<true>(x) : take_half<false>(x);
         else if constexpr (is_short)
             anchor.base == 0.0f ? take_short(x) : take_any(x, anchor);
         else if (weighted || anchor.base != 0.0f)
