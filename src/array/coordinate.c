@@ -42,17 +42,16 @@ static void *read_all(struct array_info *info)
     uint64_t done = 0;
     char *const all = malloc((size_t)(info->count * bytes) + 1), *const buffer = aligned_alloc(4096, (reader_room(step, bytes) / 4096 + 1) * 4096);
     if (all != NULL && buffer != NULL && source_open(info, &source, &ignored) == ALLFOLD_OK)
-        source->open_reader(source, &reader, &ignored);
+        source_open_reader(source, &reader, &ignored);
     for (uint64_t at = 0; at < positions && ignored.status == ALLFOLD_OK && reader != NULL; at += step) {
         struct piece piece;
         const struct read_request request = {{at, u64_min(step, positions - at)}, 0, buffer, false};
-        if (reader->read(reader, &request, &piece, &ignored) != ALLFOLD_OK)
+        if (reader_read(reader, &request, &piece, &ignored) != ALLFOLD_OK)
             break;
         memcpy(all + done * bytes, piece.elements, (size_t)(piece.count * bytes));
         done += piece.count;
     }
-    if (reader != NULL)
-        reader->close(reader);
+    reader_close(reader);
     source_close(source);
     free(buffer);
     if (done == info->count)

@@ -34,19 +34,18 @@ static void read_source(struct reading *r, struct source *source, const char *na
     if (buffer == NULL)
         error_set(r->error, ALLFOLD_NO_MEMORY, "no memory to read weights");
     else if (linear_open(source, ALLFOLD_F64, granule, &linear, r->error) == ALLFOLD_OK)
-        linear->open_reader(linear, &reader, r->error);
+        source_open_reader(linear, &reader, r->error);
     for (uint64_t at = 0; at < r->count && r->error->status == ALLFOLD_OK; at += step) {
         const struct read_request request = {{at, u64_min(step, r->count - at)}, 0, buffer, false};
         struct piece piece = {.count = 0};
-        if (reader->read(reader, &request, &piece, r->error) != ALLFOLD_OK)
+        if (reader_read(reader, &request, &piece, r->error) != ALLFOLD_OK)
             break;
         if (piece.count < request.range.count)
             error_set(r->error, ALLFOLD_NO_VALUE, "--weights: %s: weights are missing: all are needed", name);
         else
             memcpy(r->values + at, piece.elements, (size_t)(piece.count * sizeof(double)));
     }
-    if (reader != NULL)
-        reader->close(reader);
+    reader_close(reader);
     source_close(linear);
     free(buffer);
 }

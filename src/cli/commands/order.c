@@ -102,8 +102,8 @@ static double *read_edges(struct session *session, uint64_t *count)
     struct piece piece = {.count = n};
     if (buffer == NULL || edges == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " edges", n);
-    else if (source_open(info, &source, error) == ALLFOLD_OK && source->open_reader(source, &reader, error) == ALLFOLD_OK
-             && reader->read(reader, &(struct read_request){{0, n}, 0, buffer, false}, &piece, error) == ALLFOLD_OK) {
+    else if (source_open(info, &source, error) == ALLFOLD_OK && source_open_reader(source, &reader, error) == ALLFOLD_OK
+             && reader_read(reader, &(struct read_request){{0, n}, 0, buffer, false}, &piece, error) == ALLFOLD_OK) {
         if (piece.count < n)
             error_set(error, ALLFOLD_BAD_ARGUMENT, "--edges=%s: expected numbers, found %" PRIu64 " missing values", file_shown(name), n - piece.count);
         for (uint64_t i = 0; i < piece.count; i++) {
@@ -114,8 +114,7 @@ static double *read_edges(struct session *session, uint64_t *count)
     }
     *count = n;
 end:
-    if (reader != NULL)
-        reader->close(reader);
+    reader_close(reader);
     source_close(source);
     free(buffer);
     if (info != NULL)
