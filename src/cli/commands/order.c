@@ -38,16 +38,9 @@ static uint64_t parse_numbers(const char *option, const char *text, double *numb
 {
     uint64_t count = 0;
     char word[64];
-    for (const char *at = text; error->status == ALLFOLD_OK; at++) {
-        const size_t length = strcspn(at, ",");
-        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : 0), at);
-        if (count == most || !parse_real(word, &numbers[count])) /* no number is empty */
+    for (const char *at = text; at != NULL && error->status == ALLFOLD_OK; count++)
+        if (count == most || !parse_item(&at, ',', word, sizeof word) || !parse_real(word, &numbers[count]))
             error_set(error, ALLFOLD_BAD_ARGUMENT, "--%s: expected up to %" PRIu64 " numbers with commas between them, found '%.100s'", option, most, text);
-        count++;
-        at += length;
-        if (*at == '\0')
-            break;
-    }
     return count;
 }
 
