@@ -258,7 +258,6 @@ struct array_coordinate {
 };
 bool array_coordinate_read(const struct array_info *input, uint32_t dimension, bool in_group, struct array_coordinate *found);
 void array_coordinate_name(const char *member, const char *dimension, bool in_group, char *name, size_t bytes);
-const char *array_first_file(const struct array_info *input); /* of those that are joined */
 
 /* For a sum or a mean: if the elements are packed integers, readers are to give them as they are stored, for fold_call's packing,
    which is returned. NULL: readers give values. */
@@ -278,6 +277,8 @@ void *source_around(struct source **inner, size_t bytes, const char *name, struc
 /* Called by one thread at a time; the readers then work at the same time. All are closed before the source. */
 allfold_status source_open_reader(struct source *source, struct reader **reader, struct error *error);
 void reader_close(struct reader *reader); /* NULL: nothing */
+/* Reads so many positions from the first on. The elements that are there, *count of them, in memory from malloc; NULL: *error is set. */
+void *source_read_all(struct source *source, uint64_t positions, uint64_t *count, struct error *error);
 static inline allfold_status reader_read(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
     return reader->source->read(reader, request, piece, error);

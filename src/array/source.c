@@ -1,7 +1,11 @@
 /* What all sources and readers have in common: see array.h. */
 #include "array/array.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_ELEMENTS = 1 << 16 }; /* read at a time */
 
 void *source_around(struct source **inner, size_t bytes, const char *name, struct error *error)
 {
@@ -56,4 +60,31 @@ void reader_close(struct reader *reader)
         reader->source->close_reader(reader);
     reader_close(reader->inner);
     free(reader);
+}
+
+void *source_read_all(struct source *source, uint64_t positions, uint64_t *count, struct error *error)
+{
+    const size_t bytes = allfold_type_bytes(source->type);
+    const uint64_t step = u64_max(source->granule, BLOCK_ELEMENTS / source->granule * source->granule);
+    struct reader *reader = NULL;
+    char *const all = malloc((size_t)(positions * bytes) + 1), *const buffer = aligned_alloc(4096, (reader_room(step, bytes) / 4096 + 1) * 4096);
+    *count = 0;
+    if (all == NULL || buffer == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " elements", positions);
+    else
+        source_open_reader(source, &reader, error);
+    for (uint64_t at = 0; at < positions && error->status == ALLFOLD_OK; at += step) {
+        const struct read_request request = {{at, u64_min(step, positions - at)}, 0, buffer, false};
+        struct piece piece = {.count = 0};
+        if (reader_read(reader, &request, &piece, error) != ALLFOLD_OK)
+            break;
+        memcpy(all + *count * bytes, piece.elements, (size_t)(piece.count * bytes));
+        *count += piece.count;
+    }
+    reader_close(reader);
+    free(buffer);
+    if (error->status == ALLFOLD_OK)
+        return all;
+    free(all);
+    return NULL;
 }

@@ -76,9 +76,9 @@ static double *read_edges(struct session *session, uint64_t *count)
     struct error *const error = &session->error;
     struct array_info *const info = calloc(1, sizeof *info);
     struct source *source = NULL;
-    struct reader *reader = NULL;
     double *edges = NULL;
-    void *buffer = NULL;
+    unsigned char *elements = NULL;
+    uint64_t found = 0;
     if (info == NULL || array_describe(name, NULL, info, error) != ALLFOLD_OK)
         goto end;
     const uint64_t n = info->count;
@@ -90,26 +90,21 @@ static double *read_edges(struct session *session, uint64_t *count)
                   BINS_MOST + 1, n, info->dimensions, info->dimensions == 1 ? "" : "s");
         goto end;
     }
-    buffer = aligned_alloc(4096, pages(reader_room(n, allfold_type_bytes(info->type))));
+    const size_t each = allfold_type_bytes(info->type);
     edges = malloc(n * sizeof *edges);
-    struct piece piece = {.count = n};
-    if (buffer == NULL || edges == NULL)
+    if (edges == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " edges", n);
-    else if (source_open(info, &source, error) == ALLFOLD_OK && source_open_reader(source, &reader, error) == ALLFOLD_OK
-             && reader_read(reader, &(struct read_request){{0, n}, 0, buffer, false}, &piece, error) == ALLFOLD_OK) {
-        if (piece.count < n)
-            error_set(error, ALLFOLD_BAD_ARGUMENT, "--edges=%s: expected numbers, found %" PRIu64 " missing values", file_shown(name), n - piece.count);
-        for (uint64_t i = 0; i < piece.count; i++) {
-            uint64_t bits = 0;
-            memcpy(&bits, (const char *)piece.elements + i * allfold_type_bytes(info->type), allfold_type_bytes(info->type));
-            edges[i] = order_real(info->type, order_key(info->type, bits));
-        }
+    else if (source_open(info, &source, error) == ALLFOLD_OK && (elements = source_read_all(source, n, &found, error)) != NULL && found < n)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "--edges=%s: expected numbers, found %" PRIu64 " missing values", file_shown(name), n - found);
+    for (uint64_t i = 0; i < found; i++) {
+        uint64_t bits = 0;
+        memcpy(&bits, elements + i * each, each);
+        edges[i] = order_real(info->type, order_key(info->type, bits));
     }
     *count = n;
 end:
-    reader_close(reader);
     source_close(source);
-    free(buffer);
+    free(elements);
     if (info != NULL)
         array_release(info);
     free(info);
