@@ -178,10 +178,8 @@ static allfold_status read_by_library(const struct hdf5_source *s, const struct 
         start[i] = needed->chunk[i] + needed->within[i];
         extent[i] = needed->box.extent[i];
     }
-    const hid_t file_type = H5Dget_type(d->dataset), type = H5Tcopy(file_type), space = H5Dget_space(d->dataset);
+    const hid_t file_type = H5Dget_type(d->dataset), type = hdf5_memory_type(file_type, d->swapped), space = H5Dget_space(d->dataset);
     const hid_t memory = d->dimensions > 0 ? H5Screate_simple((int)d->dimensions, extent, NULL) : H5Screate(H5S_SCALAR);
-    if (d->swapped)
-        H5Tset_order(type, H5Tget_order(H5T_NATIVE_INT));
     if ((d->dimensions > 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) < 0)
         || H5Dread(d->dataset, type, memory, space, H5P_DEFAULT, destination) < 0)
         hdf5_failed(error, ALLFOLD_IO_ERROR, "cannot read it");
