@@ -339,12 +339,9 @@ void report_slice(const struct array_info *info, struct json_object *report)
 
 void report_left_out(const struct array_entry *entry)
 {
-    char name[ARRAY_NAME_BYTES];
-    fputs("allfold: ", stderr);
-    text_print(stderr, file_shown(array_name(&entry->info, name)));
-    fputs(": left out: ", stderr);
-    text_print(stderr, entry->refused.text);
-    putc('\n', stderr);
+    char name[ARRAY_NAME_BYTES], words[ALLFOLD_ERROR_BYTES + 16];
+    snprintf(words, sizeof words, "left out: %s", entry->refused.text);
+    text_tell(file_shown(array_name(&entry->info, name)), words);
 }
 
 void report_output(const struct session *session, const struct report_output *output, double seconds)
