@@ -7,30 +7,13 @@
 
 /* ---- the caller's memory */
 
-/* A reader of the caller's memory gives elements where they lie. */
-struct memory_reader {
-    struct reader reader;
-    const struct source *source;
-};
-
+/* Gives elements where they lie. */
 static allfold_status memory_read(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
-    const struct source *const source = ((const struct memory_reader *)reader)->source;
+    const struct source *const source = reader->source;
     (void)error;
     *piece = (struct piece){.elements = (const char *)source->memory + request->range.first * allfold_type_bytes(source->type),
                             .count = request->range.count};
-    return ALLFOLD_OK;
-}
-
-static void memory_reader_close(struct reader *reader) { free(reader); }
-
-static allfold_status memory_reader_open(struct source *source, struct reader **reader, struct error *error)
-{
-    struct memory_reader *const opened = malloc(sizeof *opened);
-    if (opened == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a reader");
-    *opened = (struct memory_reader){{memory_read, memory_reader_close}, source};
-    *reader = &opened->reader;
     return ALLFOLD_OK;
 }
 
@@ -38,7 +21,7 @@ struct source api_part_source(const allfold_array *part, const struct error *err
 {
     const bool usable = error->status == ALLFOLD_OK;
     return (struct source){
-        .open_reader = memory_reader_open, .type = usable ? part->type : ALLFOLD_F32, .granule = 1, .memory = usable ? part->data : NULL};
+        .read = memory_read, .type = usable ? part->type : ALLFOLD_F32, .granule = 1, .memory = usable ? part->data : NULL};
 }
 
 void api_check_part(const allfold_array *part, struct error *error)

@@ -6,6 +6,7 @@ include_HEADERS += src/allfold.h src/allfold_files.h
 libcore_a_SOURCES = \
 	src/array/chunking.c \
 	src/array/encoding.c \
+	src/array/source.c \
 	src/base/error.c \
 	src/base/host.c \
 	src/base/phase.c \
@@ -135,7 +136,7 @@ lib_LTLIBRARIES += liballfold-files.la
 liballfold_files_la_SOURCES =
 liballfold_files_la_LIBADD = src/liballfold-files.lo liballfold.la $(JSON_C_LIBS) $(FORMAT_LIBS) $(MPI_LIBS) -lm
 liballfold_files_la_LINK = $(liballfold_la_LINK)
-files_of_core = src/array/chunking.o src/array/encoding.o src/base/error.o src/base/host.o src/base/types.o \
+files_of_core = src/array/chunking.o src/array/encoding.o src/array/source.o src/base/error.o src/base/host.o src/base/types.o \
 	$(filter %draw_loops.o,$(libcpu_base_a_OBJECTS) $(libcpu_avx2_a_OBJECTS) $(libcpu_avx512_a_OBJECTS))
 src/liballfold-files.o: libfiles.a libcore.a Makefile
 	$(AM_V_CCLD)$(CC) $(ONE_OBJECT) -Wl,-u,allfold_source_open libfiles.a $(files_of_core) -o $@.tmp && \

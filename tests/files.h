@@ -64,11 +64,10 @@ static inline allfold_status read_elements(struct source *source, struct range r
     struct reader *reader = NULL;
     struct piece piece;
     must(request.buffer != NULL, "memory");
-    if (range.count > 0 && source->open_reader(source, &reader, error) == ALLFOLD_OK
-        && reader->read(reader, &request, &piece, error) == ALLFOLD_OK)
+    if (range.count > 0 && source_open_reader(source, &reader, error) == ALLFOLD_OK
+        && reader_read(reader, &request, &piece, error) == ALLFOLD_OK)
         memcpy(elements, piece.elements, bytes);
-    if (reader != NULL)
-        reader->close(reader);
+    reader_close(reader);
     free(request.buffer);
     return error->status;
 }

@@ -173,28 +173,14 @@ struct filled_source {
     struct source source;
     allfold_status (*fill)(struct filled_source *source, struct range range, void *elements, struct error *error);
 };
-struct filled_reader {
-    struct reader reader;
-    struct filled_source *source;
-};
 static inline allfold_status filled_read(struct reader *reader, const struct read_request *request, struct piece *piece,
                                          struct error *error)
 {
-    struct filled_source *const source = ((struct filled_reader *)reader)->source;
+    struct filled_source *const source = (struct filled_source *)reader->source;
     *piece = (struct piece){.elements = request->buffer, .count = request->range.count};
     return source->fill(source, request->range, request->buffer, error);
 }
-static inline void filled_close(struct reader *reader) { free(reader); }
-static inline allfold_status filled_open(struct source *source, struct reader **reader, struct error *error)
-{
-    struct filled_reader *const opened = malloc(sizeof *opened);
-    (void)error;
-    must(opened != NULL, "memory");
-    *opened = (struct filled_reader){{filled_read, filled_close}, (struct filled_source *)source};
-    *reader = &opened->reader;
-    return ALLFOLD_OK;
-}
-#define FILLED(function, of_type) {{.open_reader = filled_open, .type = (of_type), .granule = 1}, (function)}
+#define FILLED(function, of_type) {{.read = filled_read, .type = (of_type), .granule = 1}, (function)}
 
 /* A rank's part as a source and as a sink that lie nowhere a device could use. fail_at is the number of the call that
    fails, counted from 1; 0 for none. */

@@ -21,14 +21,9 @@ struct chunked {
 static double value_at(uint64_t index) { return (double)(index * 2654435761u % 1000003) * 0.37 - 1e5; }
 static bool is_there(const struct chunked *c, uint64_t index) { return !c->holes || index * 40503u % 7 != 3; }
 
-struct chunked_reader {
-    struct reader reader;
-    struct chunked *source;
-};
-
 static allfold_status read_chunked(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
-    struct chunked *const c = ((struct chunked_reader *)reader)->source;
+    struct chunked *const c = (struct chunked *)reader->source;
     double *const x = request->buffer;
     uint64_t *const kept = (uint64_t *)request->buffer + request->range.count, run, count = request->range.count;
     if (c->in_chunks) {
@@ -48,18 +43,6 @@ static allfold_status read_chunked(struct reader *reader, const struct read_requ
     }
     if (piece->count < count)
         piece->kept = kept;
-    return ALLFOLD_OK;
-}
-
-static void close_chunked(struct reader *reader) { free(reader); }
-
-static allfold_status open_chunked(struct source *source, struct reader **reader, struct error *error)
-{
-    struct chunked_reader *const opened = malloc(sizeof *opened);
-    (void)error;
-    must(opened != NULL, "memory");
-    *opened = (struct chunked_reader){{read_chunked, close_chunked}, (struct chunked *)source};
-    *reader = &opened->reader;
     return ALLFOLD_OK;
 }
 
@@ -89,15 +72,13 @@ static const struct the_case {
     {"two files, the first of which ends in a chunk", {61, 4, 100}, {4, 2, 50}, 2, false, false, 1, 29},
 };
 
-static void close_nothing(struct source *source) { (void)source; }
-
 /* Returns how many chunks it has. */
 static uint64_t make_source(struct chunked *c, const struct the_case *the, bool in_chunks)
 {
     static const uint64_t first[DIMENSIONS];
     const uint64_t granule = in_chunks ? product(the->chunk, 0, DIMENSIONS) : 1;
     uint64_t shape[DIMENSIONS];
-    *c = (struct chunked){.source = {.open_reader = open_chunked, .close = close_nothing, .type = ALLFOLD_F64, .granule = granule, .leaves_out = the->holes},
+    *c = (struct chunked){.source = {.read = read_chunked, .type = ALLFOLD_F64, .granule = granule, .leaves_out = the->holes},
                           .chunking = {.dimensions = DIMENSIONS, .granule = granule, .grid_count = the->rows > 0 ? 2 : 1, .grids = c->grids},
                           .in_chunks = in_chunks, .holes = the->holes};
     memcpy(shape, the->shape, sizeof shape);
@@ -134,6 +115,7 @@ static uint64_t *run(allfold_context *ctx, const struct the_case *c, struct chun
     uint64_t *const results = calloc(ARRAYS * count, sizeof *results);
     struct error error = {0};
     must(results != NULL && (c->rows == 0 || !source->in_chunks || kept_chunks_open("two files", &kept, &error) == ALLFOLD_OK), "memory");
+    kept->borrows = true;
     array.source = kept;
     struct test_sink sinks[ARRAYS];
     for (int i = 0; i < ARRAYS; i++)
@@ -148,7 +130,8 @@ static uint64_t *run(allfold_context *ctx, const struct the_case *c, struct chun
         tap_ok(error.status == ALLFOLD_IO_ERROR && strstr(error.text, "as planned") != NULL, "%s: a chunk that one rank cannot read fails on all", c->what);
     else
         must(error.status == ALLFOLD_OK, error.text);
-    source_close(kept);
+    if (kept != &source->source)
+        source_close(kept);
     MPI_Allreduce(MPI_IN_PLACE, results, (int)(ARRAYS * count), MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
     return results;
 }

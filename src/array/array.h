@@ -218,19 +218,23 @@ struct piece {
                              `count` positions are. Exact only for requests of one granule */
 };
 
+/* Begins the struct of a source's own readers. */
 struct reader {
-    /* Gives all elements of the request. What it gives depends on the request's range alone. */
-    allfold_status (*read)(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error);
-    void (*close)(struct reader *reader); /* frees reader */
+    struct source *source;
+    struct reader *inner; /* of the source's inner one; NULL: it has none */
 };
 
 struct draw;
 struct source {
-    /* Called by one thread at a time; the readers then work at the same time. All are closed before the source. */
-    allfold_status (*open_reader)(struct source *source, struct reader **reader, struct error *error);
+    /* Gives a reader all elements of the request. What it gives depends on the request's range alone. */
+    allfold_status (*read)(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error);
+    size_t reader_bytes; /* of its readers' struct, which begins as all 0, but for struct reader; 0: they have no more than that */
+    void (*close_reader)(struct reader *reader); /* frees what that holds; NULL: nothing */
     /* Whether the source is still what was opened: called by one thread, after the last read. NULL: it cannot change. */
     allfold_status (*check)(struct source *source, struct error *error);
-    void (*close)(struct source *source); /* frees source */
+    void (*close)(struct source *source); /* frees what it holds; NULL: nothing */
+    struct source *inner; /* around which it is: each of its readers has one of that. NULL: none */
+    bool borrows;         /* which it does not close */
     /* NULL: a position is the row-major index of the element there. If it is not NULL, folds and outputs to which indices matter ask for one
        granule at a time, inside of which positions and indices have one order. */
     const struct chunking *chunking;
@@ -254,7 +258,6 @@ struct array_coordinate {
 };
 bool array_coordinate_read(const struct array_info *input, uint32_t dimension, bool in_group, struct array_coordinate *found);
 void array_coordinate_name(const char *member, const char *dimension, bool in_group, char *name, size_t bytes);
-const char *array_first_file(const struct array_info *input); /* of those that are joined */
 
 /* For a sum or a mean: if the elements are packed integers, readers are to give them as they are stored, for fold_call's packing,
    which is returned. NULL: readers give values. */
@@ -263,14 +266,22 @@ const struct packing *array_keep_packed(struct array_info *info);
 /* Opens a described array for reading; fails if this process sees a file of another size. info->details must outlive
    it. */
 allfold_status source_open(const struct array_info *info, struct source **source, struct error *error);
-static inline void source_close(struct source *source)
+void source_close(struct source *source); /* NULL: nothing */
+/* Whether it, and what it is around, is still what was opened. */
+allfold_status source_check(struct source *source, struct error *error);
+
+/* For sources around others: a struct of so many bytes, which begins with a struct source around *inner of the same type, chunking and note.
+   *inner becomes that, which owns it. NULL: *error is set, and *inner is closed. name: of the array. */
+void *source_around(struct source **inner, size_t bytes, const char *name, struct error *error);
+
+/* Called by one thread at a time; the readers then work at the same time. All are closed before the source. */
+allfold_status source_open_reader(struct source *source, struct reader **reader, struct error *error);
+void reader_close(struct reader *reader); /* NULL: nothing */
+/* Reads so many positions from the first on. The elements that are there, *count of them, in memory from malloc; NULL: *error is set. */
+void *source_read_all(struct source *source, uint64_t positions, uint64_t *count, struct error *error);
+static inline allfold_status reader_read(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
-    if (source != NULL)
-        source->close(source);
-}
-static inline allfold_status source_check(struct source *source, struct error *error)
-{
-    return source->check != NULL && error->status == ALLFOLD_OK ? source->check(source, error) : error->status;
+    return reader->source->read(reader, request, piece, error);
 }
 
 /* This part's elements of an array that is cut among `parts` ranks: as range_part, but in whole granules. */

@@ -8,22 +8,9 @@
 #include <string.h>
 
 enum {
-    BLOCK_ELEMENTS = 1 << 16,           /* read at a time */
     COORDINATE_BYTES_MAX = 256 << 20,   /* longer ones are left out */
     NAME_ROOM = 2 * ARRAY_PATH_BYTES
 };
-
-const char *array_first_file(const struct array_info *input)
-{
-    const struct parts_table *const table = parts_of(input);
-    return table != NULL ? parts_file(table, table->parts) : input->path;
-}
-
-static const char *first_member(const struct array_info *input)
-{
-    const struct parts_table *const table = parts_of(input);
-    return table != NULL ? parts_member(table, table->parts) : input->member;
-}
 
 void array_coordinate_name(const char *member, const char *dimension, bool in_group, char *name, size_t bytes)
 {
@@ -32,30 +19,16 @@ void array_coordinate_name(const char *member, const char *dimension, bool in_gr
 }
 
 /* All elements, unpacked. NULL: they cannot be read. */
-static void *read_all(struct array_info *info)
+static void *read_all(const struct array_info *info)
 {
     struct error ignored = {.status = ALLFOLD_OK};
-    const size_t bytes = allfold_type_bytes(info->type);
-    const uint64_t step = info->granule > 1 ? info->granule : BLOCK_ELEMENTS, positions = array_is_chunked(info) ? info->positions : info->count;
     struct source *source = NULL;
-    struct reader *reader = NULL;
-    uint64_t done = 0;
-    char *const all = malloc((size_t)(info->count * bytes) + 1), *const buffer = aligned_alloc(4096, (reader_room(step, bytes) / 4096 + 1) * 4096);
-    if (all != NULL && buffer != NULL && source_open(info, &source, &ignored) == ALLFOLD_OK)
-        source->open_reader(source, &reader, &ignored);
-    for (uint64_t at = 0; at < positions && ignored.status == ALLFOLD_OK && reader != NULL; at += step) {
-        struct piece piece;
-        const struct read_request request = {{at, u64_min(step, positions - at)}, 0, buffer, false};
-        if (reader->read(reader, &request, &piece, &ignored) != ALLFOLD_OK)
-            break;
-        memcpy(all + done * bytes, piece.elements, (size_t)(piece.count * bytes));
-        done += piece.count;
-    }
-    if (reader != NULL)
-        reader->close(reader);
+    uint64_t count = 0;
+    void *all = NULL;
+    if (source_open(info, &source, &ignored) == ALLFOLD_OK)
+        all = source_read_all(source, array_is_chunked(info) ? info->positions : info->count, &count, &ignored);
     source_close(source);
-    free(buffer);
-    if (done == info->count)
+    if (count == info->count)
         return all;
     free(all);
     return NULL;
@@ -88,17 +61,15 @@ static bool read_values(const char *const *names, int count, const struct array_
 /* The names by which the coordinate is read, of all files that are joined. Returns how many; 0: no memory. */
 static int coordinate_names(const struct array_info *input, uint32_t dimension, bool in_group, char ***names)
 {
-    const struct parts_table *const table = parts_of(input);
-    const int count = table != NULL ? (int)table->count : 1;
+    const int count = (int)array_files(input);
     char name[NAME_ROOM], *const all = calloc((size_t)count, sizeof *names + ARRAY_PATH_BYTES + NAME_ROOM);
     if (all == NULL)
         return 0;
     *names = (char **)(void *)all;
     for (int i = 0; i < count; i++) {
-        const struct array_part_place *const part = table != NULL ? &table->parts[i] : NULL;
         (*names)[i] = all + (size_t)count * sizeof *names + (size_t)i * (ARRAY_PATH_BYTES + NAME_ROOM);
-        array_coordinate_name(part != NULL ? parts_member(table, part) : first_member(input), array_dimension_name(input, dimension), in_group, name, sizeof name);
-        snprintf((*names)[i], ARRAY_PATH_BYTES + NAME_ROOM, "%s:%s", part != NULL ? parts_file(table, part) : array_first_file(input), name);
+        array_coordinate_name(array_member(input, (uint64_t)i), array_dimension_name(input, dimension), in_group, name, sizeof name);
+        snprintf((*names)[i], ARRAY_PATH_BYTES + NAME_ROOM, "%s:%s", array_file(input, (uint64_t)i), name);
     }
     return count;
 }

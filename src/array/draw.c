@@ -31,8 +31,8 @@ static void set_limits(struct draw *d)
     }
     d->greatest = (d->is_signed ? 0.5 : 1.0) * (double)(UINT64_C(1) << (width - 1)) * 2.0; /* the first that is beyond */
     d->least = d->is_signed ? -d->greatest : 0.0;
-    d->whole_greatest = UINT64_MAX >> (64 - width + (d->is_signed ? 1 : 0));
-    d->whole_least = d->is_signed ? ~d->whole_greatest : 0;
+    d->whole_greatest = type_whole_limit(d->type, true);
+    d->whole_least = type_whole_limit(d->type, false);
 }
 
 /* What only some distributions need. */

@@ -14,19 +14,12 @@
 
 struct encoded_source {
     struct source source;
-    struct source *stored;
     struct encoding encoding;
     enum missing missing;
     bool unpacks;
     struct array_info info; /* of the array */
     char name[ARRAY_NAME_BYTES];
     atomic_ullong found, first; /* missing elements, and the lowest index of one */
-};
-
-struct encoded_reader {
-    struct reader reader;
-    struct encoded_source *source;
-    struct reader *stored;
 };
 
 bool encoded_needed(const struct array_info *info)
@@ -60,14 +53,13 @@ static void count_missing(struct encoded_source *s, const struct range *range, u
 
 static allfold_status read_encoded(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
-    struct encoded_reader *const r = (struct encoded_reader *)reader;
-    struct encoded_source *const s = r->source;
+    struct encoded_source *const s = (struct encoded_source *)reader->source;
     const uint64_t n = request->range.count;
     const size_t stored_bytes = allfold_type_bytes(s->encoding.stored), bytes = allfold_type_bytes(s->source.type);
     char *const values = request->buffer, *const room = values + align(n * (bytes - stored_bytes), 4096);
     uint64_t *const kept = (uint64_t *)(void *)(values + align(n * bytes + 4096 + READER_SLACK, sizeof *kept));
     const struct read_request of_stored = {request->range, request->ahead, room, request->in_part};
-    if (r->stored->read(r->stored, &of_stored, piece, error) != ALLFOLD_OK)
+    if (reader_read(reader->inner, &of_stored, piece, error) != ALLFOLD_OK)
         return error->status;
     if (s->source.leaves_out) {
         const char *const from = piece->elements;
@@ -85,34 +77,12 @@ static allfold_status read_encoded(struct reader *reader, const struct read_requ
     return ALLFOLD_OK;
 }
 
-static void close_encoded_reader(struct reader *reader)
-{
-    struct encoded_reader *const r = (struct encoded_reader *)reader;
-    r->stored->close(r->stored);
-    free(r);
-}
-
-static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
-{
-    struct encoded_source *const s = (struct encoded_source *)source;
-    struct encoded_reader *const r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(s->name));
-    *r = (struct encoded_reader){{read_encoded, close_encoded_reader}, s, NULL};
-    if (s->stored->open_reader(s->stored, &r->stored, error) != ALLFOLD_OK) {
-        free(r);
-        return error->status;
-    }
-    *reader = &r->reader;
-    return ALLFOLD_OK;
-}
-
 static allfold_status check_encoded(struct source *source, struct error *error)
 {
     struct encoded_source *const s = (struct encoded_source *)source;
     const unsigned long long found = atomic_load(&s->found), first = atomic_load(&s->first);
     char values[ENCODING_TEXT_BYTES], place[ARRAY_PLACE_BYTES];
-    if (source_check(s->stored, error) != ALLFOLD_OK || found == 0 || s->missing == MISSING_OMIT)
+    if (found == 0 || s->missing == MISSING_OMIT)
         return error->status;
     encoding_missing_text(&s->encoding, values);
     array_place_text(&s->info, first, place);
@@ -123,32 +93,21 @@ static allfold_status check_encoded(struct source *source, struct error *error)
                          : "they are refused here (--missing=omit leaves them out)");
 }
 
-static void close_encoded(struct source *source)
-{
-    source_close(((struct encoded_source *)source)->stored);
-    free(source);
-}
-
 allfold_status encoded_open(const char *name, const struct array_info *info, struct source **source, struct error *error)
 {
-    struct encoded_source *const s = calloc(1, sizeof *s);
-    if (s == NULL) {
-        source_close(*source);
-        *source = NULL;
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(name));
-    }
-    s->source = (struct source){.open_reader = open_reader, .check = check_encoded, .close = close_encoded, .type = info->type,
-                                .chunking = (*source)->chunking,
-                                .leaves_out = encoding_has_missing(&info->encoding) && info->missing != MISSING_KEEP};
-    s->stored = *source;
+    struct encoded_source *const s = source_around(source, sizeof *s, file_shown(name), error);
+    if (s == NULL)
+        return error->status;
+    s->source.read = read_encoded;
+    s->source.check = check_encoded;
+    s->source.type = info->type;
+    s->source.leaves_out = encoding_has_missing(&info->encoding) && info->missing != MISSING_KEEP;
     s->source.by_granule = info->missing != MISSING_OMIT; /* the place of the first that is missing is told */
-    s->source.note = s->stored->note;
     memcpy(&s->info, info, sizeof *info);
     s->encoding = info->encoding;
     s->missing = (enum missing)info->missing;
     s->unpacks = info->encoding.packed && info->type == ALLFOLD_F64;
     snprintf(s->name, sizeof s->name, "%s", name);
     atomic_init(&s->first, UINT64_MAX);
-    *source = &s->source;
     return ALLFOLD_OK;
 }

@@ -173,18 +173,9 @@ static bool parse_value(const char *text, double *value)
     return true;
 }
 
-/* Least and greatest of an integer type, in two's complement. */
-static uint64_t whole_limit(allfold_type type, bool greatest)
-{
-    const unsigned bits = type_number_bits(type);
-    const bool is_signed = type_kind(type) == 'i';
-    const uint64_t max = UINT64_MAX >> (64 - bits + (is_signed ? 1 : 0));
-    return greatest ? max : is_signed ? ~max : 0;
-}
-
 static bool whole_fits(allfold_type type, bool negative, uint64_t magnitude)
 {
-    return magnitude <= (negative ? 0 - whole_limit(type, false) : whole_limit(type, true));
+    return magnitude <= (negative ? 0 - type_whole_limit(type, false) : type_whole_limit(type, true));
 }
 
 /* Lowest or highest exponent that a type has. Integers: -1 is that of 0. */
@@ -241,7 +232,7 @@ static bool evaluate(const struct spec *spec, int index, allfold_type type, stru
         text = is_float ? p->real_default : p->whole_default;
     if (text == NULL) {
         number->real = exponent_limit(type, index == 1);
-        number->whole = whole_limit(type, index == 1);
+        number->whole = type_whole_limit(type, index == 1);
         return true;
     }
     if (p->kind == EXPONENT)
@@ -274,7 +265,7 @@ static bool check_ramp(const struct spec *spec, const struct array_info *info)
     }
     const bool falls = g->b < 0;
     const uint64_t stride = falls ? 0 - g->whole_b : g->whole_b;
-    const uint64_t room = falls ? g->whole_a - whole_limit(info->type, false) : whole_limit(info->type, true) - g->whole_a;
+    const uint64_t room = falls ? g->whole_a - type_whole_limit(info->type, false) : type_whole_limit(info->type, true) - g->whole_a;
     return stride == 0 || info->count - 1 <= room / stride ||
            refuse(spec, "n", "a ramp whose last element its type holds", n);
 }

@@ -21,7 +21,6 @@ struct kept_chunk {
 
 struct keeping_source {
     struct source source;
-    struct source *chunks;
     size_t chunk_bytes;
     pthread_mutex_t lock;
     pthread_cond_t decoded;
@@ -32,8 +31,6 @@ struct keeping_source {
 
 struct keeping_reader {
     struct reader reader;
-    struct keeping_source *source;
-    struct reader *chunks;
     uint64_t used; /* the number of the chunk whose elements were given, and one more; 0: none */
 };
 
@@ -72,7 +69,7 @@ static struct kept_chunk *make_room(struct keeping_source *s)
 static void let_go(struct keeping_reader *r)
 {
     if (r->used > 0)
-        find(r->source, r->used - 1)->readers--;
+        find((struct keeping_source *)r->reader.source, r->used - 1)->readers--;
     r->used = 0;
 }
 
@@ -117,11 +114,11 @@ static void keep(struct keeping_source *s, uint64_t number, const struct piece *
 static allfold_status read_kept(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
     struct keeping_reader *const r = (struct keeping_reader *)reader;
-    struct keeping_source *const s = r->source;
+    struct keeping_source *const s = (struct keeping_source *)reader->source;
     const uint64_t number = request->range.first / s->source.granule;
     bool may_keep = false;
     if (!request->in_part && r->used == 0)
-        return r->chunks->read(r->chunks, request, piece, error);
+        return reader_read(reader->inner, request, piece, error);
     pthread_mutex_lock(&s->lock);
     let_go(r);
     struct kept_chunk *const chunk = request->in_part ? await(s, number, &may_keep) : NULL;
@@ -134,7 +131,7 @@ static allfold_status read_kept(struct reader *reader, const struct read_request
     pthread_mutex_unlock(&s->lock);
     if (chunk != NULL)
         return ALLFOLD_OK;
-    r->chunks->read(r->chunks, request, piece, error);
+    reader_read(reader->inner, request, piece, error);
     if (may_keep)
         keep(s, number, piece, error->status == ALLFOLD_OK);
     return error->status;
@@ -142,29 +139,11 @@ static allfold_status read_kept(struct reader *reader, const struct read_request
 
 static void close_reader(struct reader *reader)
 {
-    struct keeping_reader *const r = (struct keeping_reader *)reader;
-    pthread_mutex_lock(&r->source->lock);
-    let_go(r);
-    pthread_mutex_unlock(&r->source->lock);
-    r->chunks->close(r->chunks);
-    free(r);
+    struct keeping_source *const s = (struct keeping_source *)reader->source;
+    pthread_mutex_lock(&s->lock);
+    let_go((struct keeping_reader *)reader);
+    pthread_mutex_unlock(&s->lock);
 }
-
-static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
-{
-    struct keeping_source *const s = (struct keeping_source *)source;
-    struct keeping_reader *const r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "no memory to read chunks");
-    *r = (struct keeping_reader){.reader = {read_kept, close_reader}, .source = s};
-    if (s->chunks->open_reader(s->chunks, &r->chunks, error) == ALLFOLD_OK)
-        *reader = &r->reader;
-    else
-        free(r);
-    return error->status;
-}
-
-static allfold_status check_kept(struct source *source, struct error *error) { return source_check(((struct keeping_source *)source)->chunks, error); }
 
 static void close_kept(struct source *source)
 {
@@ -173,25 +152,20 @@ static void close_kept(struct source *source)
         drop(s, s->kept);
     pthread_cond_destroy(&s->decoded);
     pthread_mutex_destroy(&s->lock);
-    source_close(s->chunks);
-    free(s);
 }
 
 allfold_status kept_chunks_open(const char *name, struct source **source, struct error *error)
 {
-    struct source *const chunks = *source;
-    struct keeping_source *const s = calloc(1, sizeof *s);
-    if (s == NULL) {
-        source_close(chunks);
-        *source = NULL;
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(name));
-    }
-    s->source = (struct source){.open_reader = open_reader, .check = check_kept, .close = close_kept, .chunking = chunks->chunking,
-                                .note = chunks->note, .type = chunks->type, .granule = chunks->chunking->granule};
-    s->chunks = chunks;
-    s->chunk_bytes = (size_t)chunks->chunking->granule * allfold_type_bytes(chunks->type);
+    struct keeping_source *const s = source_around(source, sizeof *s, file_shown(name), error);
+    if (s == NULL)
+        return error->status;
+    s->source.read = read_kept;
+    s->source.reader_bytes = sizeof(struct keeping_reader);
+    s->source.close_reader = close_reader;
+    s->source.close = close_kept;
+    s->source.granule = s->source.chunking->granule;
+    s->chunk_bytes = (size_t)s->source.granule * allfold_type_bytes(s->source.type);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->decoded, NULL);
-    *source = &s->source;
     return ALLFOLD_OK;
 }

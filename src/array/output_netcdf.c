@@ -45,12 +45,6 @@ static bool is_folded(const struct output_about *about, uint32_t dimension) { re
 
 /* ---- the input's file */
 
-static const char *first_member(const struct array_info *input)
-{
-    const struct parts_table *const table = parts_of(input);
-    return table != NULL ? parts_member(table, table->parts) : input->member;
-}
-
 struct collecting {
     struct netcdf_file *file;
     struct netcdf_attributes *to;
@@ -103,14 +97,14 @@ static bool are_equal(const struct netcdf_attributes *a, const struct netcdf_att
 }
 
 /* Whether the coordinate says the same of itself in all files that are joined: else its numbers may not mean the same. */
-static bool agree(struct netcdf_file *file, const struct parts_table *table, const char *dimension, bool in_group, const struct netcdf_attributes *first)
+static bool agree(struct netcdf_file *file, const struct array_info *input, const char *dimension, bool in_group, const struct netcdf_attributes *first)
 {
     bool same = true;
     char name[NAME_ROOM];
-    for (uint64_t part = 1; same && part < table->count; part++) {
+    for (uint64_t i = 1; same && i < array_files(input); i++) {
         struct netcdf_attributes found = {.count = 0};
-        array_coordinate_name(parts_member(table, &table->parts[part]), dimension, in_group, name, sizeof name);
-        collect_from(file, &found, parts_file(table, &table->parts[part]), name);
+        array_coordinate_name(array_member(input, i), dimension, in_group, name, sizeof name);
+        collect_from(file, &found, array_file(input, i), name);
         same = are_equal(first, &found);
         netcdf_attributes_free(&found);
     }
@@ -122,7 +116,6 @@ static void add_coordinate(struct netcdf_file *file, struct output_about *about,
 {
     const struct array_info *const input = about->input;
     const char *const called = array_dimension_name(input, dimension);
-    const struct parts_table *const table = dimension == 0 ? parts_of(input) : NULL;
     struct netcdf_variable *const variable = &file->variable[file->variables];
     for (int in_group = 1; in_group >= 0; in_group--) {
         char name[NAME_ROOM];
@@ -133,9 +126,9 @@ static void add_coordinate(struct netcdf_file *file, struct output_about *about,
         free(found.elements);
         if (!converted)
             continue;
-        array_coordinate_name(first_member(input), called, in_group != 0, name, sizeof name);
-        collect_from(file, &variable->attributes, array_first_file(input), name);
-        if (found.differs || (table != NULL && !agree(file, table, called, in_group != 0, &variable->attributes))) {
+        array_coordinate_name(array_member(input, 0), called, in_group != 0, name, sizeof name);
+        collect_from(file, &variable->attributes, array_file(input, 0), name);
+        if (found.differs || (dimension == 0 && !agree(file, input, called, in_group != 0, &variable->attributes))) {
             snprintf(about->note, sizeof about->note, "the coordinate %.100s is left out: %s not the same in all files", called,
                      found.differs ? "it is" : "its attributes are");
             netcdf_attributes_free(&variable->attributes);
@@ -263,7 +256,7 @@ static void name_results(const struct netcdf_file *file, const struct output_abo
                          char name[NETCDF_NAME_BYTES])
 {
     char base[NETCDF_NAME_BYTES];
-    const char *const member = first_member(about->input);
+    const char *const member = array_member(about->input, 0);
     netcdf_name(member, base);
     if (member[0] == '\0')
         snprintf(name, NETCDF_NAME_BYTES, "%s", arrays->names[i]);
@@ -285,7 +278,7 @@ static allfold_status add_results(struct netcdf_file *file, const struct output_
         variable->dimensions = file->dimensions;
         for (uint32_t k = 0; k < file->dimensions; k++)
             variable->ids[k] = k;
-        collect_from(file, &variable->attributes, array_first_file(about->input), first_member(about->input));
+        collect_from(file, &variable->attributes, array_file(about->input, 0), array_member(about->input, 0));
         mend_units(file, variable, meaning.units);
         if (meaning.method != NULL)
             add_method(file, variable, about, meaning.method);
@@ -306,7 +299,7 @@ static void add_history(struct netcdf_file *file, const struct output_about *abo
     size_t bytes, length = 0;
     const time_t now = time(NULL);
     struct tm utc;
-    collect_from(file, &file->attributes, array_first_file(about->input), NULL);
+    collect_from(file, &file->attributes, array_file(about->input, 0), NULL);
     const struct netcdf_attribute *const before = netcdf_find(&file->attributes, "history");
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     for (int i = 1; i < about->word_count && length < COMMAND_BYTES; i++)

@@ -153,7 +153,6 @@ struct run_level {
 
 struct slice_source {
     struct source source;
-    struct source *whole;
     uint64_t run, first; /* elements of a run; where the first run begins */
     uint32_t level_count;
     struct run_level levels[ARRAY_DIMENSIONS_MAX];
@@ -161,8 +160,6 @@ struct slice_source {
 
 struct slice_reader {
     struct reader reader;
-    const struct slice_source *source;
-    struct reader *whole;
     void *window; /* NULL: not yet needed */
 };
 
@@ -212,7 +209,7 @@ static void copy_runs(const struct slice_source *s, uint64_t within, uint64_t ta
 
 static allfold_status gather(struct slice_reader *r, const struct read_request *request, struct error *error)
 {
-    const struct slice_source *const s = r->source;
+    const struct slice_source *const s = (const struct slice_source *)r->reader.source;
     const uint64_t bytes = allfold_type_bytes(s->source.type), count = request->range.count;
     if (r->window == NULL && (r->window = aligned_alloc(4096, reader_room(WINDOW_BYTES / bytes, bytes) / 4096 * 4096 + 4096)) == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory to read a slice");
@@ -220,7 +217,7 @@ static allfold_status gather(struct slice_reader *r, const struct read_request *
         const uint64_t i = request->range.first + done;
         const struct read_request part = {next_read(s, i, count - done, &taken), 0, r->window, false};
         struct piece piece;
-        if (r->whole->read(r->whole, &part, &piece, error) != ALLFOLD_OK)
+        if (reader_read(r->reader.inner, &part, &piece, error) != ALLFOLD_OK)
             break;
         copy_runs(s, i % s->run, taken, piece.elements, (char *)request->buffer + done * bytes);
     }
@@ -229,49 +226,18 @@ static allfold_status gather(struct slice_reader *r, const struct read_request *
 
 static allfold_status read_slice(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
-    struct slice_reader *const r = (struct slice_reader *)reader;
-    const struct slice_source *const s = r->source;
+    const struct slice_source *const s = (const struct slice_source *)reader->source;
     const uint64_t within = request->range.first % s->run, count = request->range.count;
     if (within + count <= s->run) {
         const struct range range = {run_at(s, request->range.first / s->run) + within, count};
-        return r->whole->read(r->whole, &(struct read_request){range, u64_min(request->ahead, s->run - within - count), request->buffer, false}, piece, error);
+        const struct read_request of_run = {range, u64_min(request->ahead, s->run - within - count), request->buffer, false};
+        return reader_read(reader->inner, &of_run, piece, error);
     }
     *piece = (struct piece){.elements = request->buffer, .count = count};
-    return gather(r, request, error);
+    return gather((struct slice_reader *)reader, request, error);
 }
 
-static void close_reader(struct reader *reader)
-{
-    struct slice_reader *const r = (struct slice_reader *)reader;
-    r->whole->close(r->whole);
-    free(r->window);
-    free(r);
-}
-
-static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
-{
-    const struct slice_source *const s = (const struct slice_source *)source;
-    struct slice_reader *const r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "no memory to read a slice");
-    *r = (struct slice_reader){.reader = {read_slice, close_reader}, .source = s};
-    if (s->whole->open_reader(s->whole, &r->whole, error) == ALLFOLD_OK)
-        *reader = &r->reader;
-    else
-        free(r);
-    return error->status;
-}
-
-static allfold_status check_slice(struct source *source, struct error *error)
-{
-    return source_check(((struct slice_source *)source)->whole, error);
-}
-
-static void close_slice(struct source *source)
-{
-    source_close(((struct slice_source *)source)->whole);
-    free(source);
-}
+static void close_reader(struct reader *reader) { free(((struct slice_reader *)reader)->window); }
 
 /* Finds the runs, from the dimension on that varies fastest. */
 static void find_runs(struct slice_source *s, const struct array_info *info)
@@ -297,15 +263,12 @@ static void find_runs(struct slice_source *s, const struct array_info *info)
 
 allfold_status slice_open(const struct array_info *info, struct source **source, struct error *error)
 {
-    struct slice_source *const s = calloc(1, sizeof *s);
-    if (s == NULL) {
-        source_close(*source);
-        *source = NULL;
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open a slice of it", file_shown(info->path));
-    }
-    s->source = (struct source){.open_reader = open_reader, .check = check_slice, .close = close_slice, .note = (*source)->note, .type = (*source)->type};
-    s->whole = *source;
+    struct slice_source *const s = source_around(source, sizeof *s, file_shown(info->path), error);
+    if (s == NULL)
+        return error->status;
+    s->source.read = read_slice;
+    s->source.reader_bytes = sizeof(struct slice_reader);
+    s->source.close_reader = close_reader;
     find_runs(s, info);
-    *source = &s->source;
     return ALLFOLD_OK;
 }

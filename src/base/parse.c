@@ -103,6 +103,15 @@ bool parse_size(const char *text, uint64_t *bytes)
     return parse_count(count, bytes);
 }
 
+bool parse_item(const char **text, char separator, char *item, size_t bytes)
+{
+    const size_t length = strcspn(*text, (const char[]){separator, '\0'}), kept = length < bytes ? length : bytes - 1;
+    memcpy(item, *text, kept);
+    item[kept] = '\0';
+    *text = (*text)[length] != '\0' ? *text + length + 1 : NULL;
+    return length > 0 && kept == length;
+}
+
 bool parse_real(const char *text, double *value)
 {
     const char *const digits = text + (*text == '-');

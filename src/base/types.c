@@ -30,6 +30,11 @@ size_t allfold_type_bytes(allfold_type type) { return type_exists(type) ? types[
 size_t allfold_result_count(allfold_fold fold) { return fold < ALLFOLD_FOLD_COUNT ? folds[fold].results : 0; }
 bool type_exists(allfold_type type) { return type > ALLFOLD_TYPE_NONE && type < ALLFOLD_TYPE_COUNT; }
 unsigned type_number_bits(allfold_type type) { return type_kind(type) == 'b' ? 1 : 8 * (unsigned)allfold_type_bytes(type); }
+uint64_t type_whole_limit(allfold_type type, bool greatest)
+{
+    const uint64_t most = UINT64_MAX >> (64 - type_number_bits(type) + (type_kind(type) == 'i'));
+    return greatest ? most : type_kind(type) == 'i' ? ~most : 0;
+}
 char type_kind(allfold_type type) { return types[type].kind; }
 const char *type_numpy_name(allfold_type type) { return types[type].numpy; }
 double allfold_number(allfold_value value)

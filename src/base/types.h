@@ -14,6 +14,7 @@ bool type_by_name(const char *name, allfold_type *type);
 bool fold_by_name(const char *name, allfold_fold *fold);
 bool type_exists(allfold_type type); /* false for ALLFOLD_TYPE_NONE and for numbers that are no type */
 unsigned type_number_bits(allfold_type type); /* bits of an element's number: 8 a byte, for bool 1 */
+uint64_t type_whole_limit(allfold_type type, bool greatest); /* least or greatest of an integer type, in two's complement; of bool 0 or 1 */
 char type_kind(allfold_type type);   /* 'f', 'i', 'u' or 'b' */
 const char *type_numpy_name(allfold_type type);
 

@@ -23,6 +23,8 @@ allfold_SOURCES = \
 	src/cli/commands/fold_input.c \
 	src/cli/commands/fold_many.c \
 	src/cli/commands/generate.c \
+	src/cli/commands/list.c \
+	src/cli/commands/list.h \
 	src/cli/commands/info.c \
 	src/cli/commands/info_file.c \
 	src/cli/commands/ladder.c \

@@ -172,13 +172,6 @@ static int exit_code(allfold_status status, bool outside)
     }
 }
 
-static void complain(const struct error *error)
-{
-    fputs("allfold: ", stderr);
-    text_print(stderr, error->text); /* which may hold file names, with any bytes */
-    putc('\n', stderr);
-}
-
 /* MPI_Init, and beside it what else a start can do. */
 static void start(struct invocation *invocation)
 {
@@ -207,7 +200,7 @@ int main(int argc, char **argv)
     watch_begin();
     if (launch_check_early(&invocation.launch, &error) != ALLFOLD_OK) {
         if (invocation.launch.task == 0)
-            complain(&error);
+            text_tell(NULL, error.text);
         return EXIT_USAGE;
     }
     parse(&command_table, &invocation, words);
@@ -222,7 +215,7 @@ int main(int argc, char **argv)
     const bool speaks = rank == 0 && (ranks > 1 || invocation.launch.task == 0);
     progress_end();
     if (error.status != ALLFOLD_OK && (speaks || error.status == ALLFOLD_MPI_ERROR))
-        complain(&error);
+        text_tell(NULL, error.text);
     if (error.status == ALLFOLD_MPI_ERROR) { /* the others may wait in a call that will never end */
         watch_claim(WATCH_FAILED);
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);

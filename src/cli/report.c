@@ -51,14 +51,19 @@ struct json_object *report_value(allfold_value value)
     return isfinite(value.f64) ? json_object_new_double_s(value.f64, number_shortest(value.f64).text) : NULL;
 }
 
+struct json_object *report_counts(const uint64_t *counts, uint32_t count)
+{
+    struct json_object *const list = json_object_new_array();
+    for (uint32_t i = 0; i < count; i++)
+        json_object_array_add(list, json_object_new_uint64(counts[i]));
+    return list;
+}
+
 struct json_object *report_place(const struct array_info *input, uint64_t index)
 {
     uint64_t place[ARRAY_DIMENSIONS_MAX];
-    struct json_object *const list = input->dimensions > 0 ? json_object_new_array() : NULL;
     array_place(input, index, place);
-    for (uint32_t i = 0; i < input->dimensions; i++)
-        json_object_array_add(list, json_object_new_uint64(place[i]));
-    return list;
+    return input->dimensions > 0 ? report_counts(place, input->dimensions) : NULL;
 }
 
 void report_add_value(struct json_object *object, const struct array_info *input, const struct fold_field *field)
@@ -81,11 +86,7 @@ static const char *name_of(const struct session *session)
     return session->name != NULL ? session->name : session->settings->command->name;
 }
 
-/* The type of the elements in the file, and of the values for which they stand. */
-static allfold_type stored_type(const struct array_info *input)
-{
-    return input->encoding.stored != ALLFOLD_TYPE_NONE ? input->encoding.stored : input->type;
-}
+/* The type of the values for which elements of the file stand. */
 static allfold_type value_type(const struct array_info *input) { return input->encoding.packed ? ALLFOLD_F64 : input->type; }
 
 /* Whether the report says how many elements were missing: if the input can have any, and they are looked for. Along an axis each row has
@@ -123,10 +124,10 @@ static void add_input(const struct session *session, const struct array_info *in
     json_object_object_add(report, "input", report_string(array_name(input, name)));
     json_object_object_add(report, "dtype", json_object_new_string(allfold_type_name(value_type(input))));
     if (input->encoding.packed)
-        json_object_object_add(report, "stored_dtype", json_object_new_string(allfold_type_name(stored_type(input))));
+        json_object_object_add(report, "stored_dtype", json_object_new_string(allfold_type_name(array_stored_type(input))));
     json_object_object_add(report, "count", json_object_new_uint64(input->count));
     if (input->sliced)
-        json_object_object_add(report, "input_shape", report_shape(input));
+        json_object_object_add(report, "input_shape", report_counts(input->shape, input->dimensions));
     report_slice(input, report);
     if (counts_missing(session, input, missing))
         json_object_object_add(report, "missing", json_object_new_uint64(missing));
@@ -176,7 +177,7 @@ void report_circumstances(const struct session *session, allfold_level level, do
     array_slice_text(&session->input, slice, sizeof slice);
     printf("  (%" PRIu64 " %s", session->input.count, allfold_type_name(value_type(&session->input)));
     if (session->input.encoding.packed)
-        printf(" packed as %s", allfold_type_name(stored_type(&session->input)));
+        printf(" packed as %s", allfold_type_name(array_stored_type(&session->input)));
     if (counts_missing(session, &session->input, session->missing))
         printf(", %" PRIu64 " missing,", session->missing);
     fputs(" from ", stdout);
@@ -286,10 +287,10 @@ static void each_json(const struct session *session, const struct report_items *
     for (uint64_t i = 0; i < all->count; i++) {
         const struct report_item *const item = &all->items[i];
         struct json_object *const array = json_object_new_object();
-        json_object_object_add(array, "name", item->input.member[0] != '\0' ? report_string(item->input.member) : NULL);
-        add_input(session, &item->input, item->missing, array);
+        json_object_object_add(array, "name", item->input->member[0] != '\0' ? report_string(item->input->member) : NULL);
+        add_input(session, item->input, item->missing, array);
         json_object_object_add(array, "level", json_object_new_string(level_name(item->result.level)));
-        add_results(session, &item->input, &item->result, array);
+        add_results(session, item->input, &item->result, array);
         json_object_array_add(arrays, array);
     }
     json_object_object_add(report, "arrays", arrays);
@@ -300,17 +301,17 @@ static void each_json(const struct session *session, const struct report_items *
 static void print_item(const struct session *session, const struct report_item *item, bool one_file)
 {
     char whole[ARRAY_NAME_BYTES];
-    const char *const name = one_file && item->input.member[0] != '\0' ? item->input.member : array_name(&item->input, whole);
+    const char *const name = one_file && item->input->member[0] != '\0' ? item->input->member : array_name(item->input, whole);
     if (is_table(&item->result)) {
         if (!session->settings->quiet) {
             text_print(stdout, name);
             putchar('\n');
         }
-        print_fields(session, &item->input, &item->result);
+        print_fields(session, item->input, &item->result);
         return;
     }
-    print_value(session, name, &item->input, &item->result);
-    if (!session->settings->quiet && counts_missing(session, &item->input, item->missing))
+    print_value(session, name, item->input, &item->result);
+    if (!session->settings->quiet && counts_missing(session, item->input, item->missing))
         printf("  (%" PRIu64 " missing)", item->missing);
     putchar('\n');
 }
@@ -330,30 +331,17 @@ void report_slice(const struct array_info *info, struct json_object *report)
     if (slice == NULL)
         return;
     for (uint32_t i = 0; i < info->dimensions; i++) {
-        struct json_object *const range = json_object_new_array();
-        json_object_array_add(range, json_object_new_uint64(info->first[i]));
-        json_object_array_add(range, json_object_new_uint64(info->first[i] + info->shape[i]));
-        json_object_array_add(slice, range);
+        const uint64_t ends[] = {info->first[i], info->first[i] + info->shape[i]};
+        json_object_array_add(slice, report_counts(ends, 2));
     }
     json_object_object_add(report, "slice", slice);
 }
 
 void report_left_out(const struct array_entry *entry)
 {
-    char name[ARRAY_NAME_BYTES];
-    fputs("allfold: ", stderr);
-    text_print(stderr, file_shown(array_name(&entry->info, name)));
-    fputs(": left out: ", stderr);
-    text_print(stderr, entry->refused.text);
-    putc('\n', stderr);
-}
-
-struct json_object *report_shape(const struct array_info *info)
-{
-    struct json_object *const list = json_object_new_array();
-    for (uint32_t i = 0; i < info->dimensions; i++)
-        json_object_array_add(list, json_object_new_uint64(info->shape[i]));
-    return list;
+    char name[ARRAY_NAME_BYTES], words[ALLFOLD_ERROR_BYTES + 16];
+    snprintf(words, sizeof words, "left out: %s", entry->refused.text);
+    text_tell(file_shown(array_name(&entry->info, name)), words);
 }
 
 void report_output(const struct session *session, const struct report_output *output, double seconds)
@@ -364,7 +352,7 @@ void report_output(const struct session *session, const struct report_output *ou
         struct json_object *report = report_begin(session, session->context->level);
         if (output->axes != NULL) {
             axes_report(output->axes, output->array, report);
-            json_object_object_add(report, "shape", report_shape(&session->input));
+            json_object_object_add(report, "shape", report_counts(session->input.shape, session->input.dimensions));
         }
         json_object_object_add(report, "output", report_string(settings->output));
         json_object_object_add(report, "output_dtype", json_object_new_string(allfold_type_name(output->type)));

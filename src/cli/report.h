@@ -11,7 +11,7 @@ void report_fold(const struct session *session, const struct fold_results *resul
 
 /* The results of several arrays, each for itself. */
 struct report_item {
-    struct array_info input;
+    const struct array_info *input;
     uint64_t missing; /* elements of it that were left out */
     struct fold_results result;
 };
@@ -51,7 +51,8 @@ struct json_object *report_place(const struct array_info *input, uint64_t index)
 void report_index(const struct array_info *input, uint64_t index);
 /* Says on standard error that one of several arrays is left out, and why. */
 void report_left_out(const struct array_entry *entry);
-struct json_object *report_shape(const struct array_info *info);
+/* A list of such numbers, as of a shape. */
+struct json_object *report_counts(const uint64_t *counts, uint32_t count);
 /* Adds, of a slice, the first index and that behind the last of each dimension of the whole array. */
 void report_slice(const struct array_info *info, struct json_object *report);
 /* Seconds and rates, in six digits: more are noise. null if not finite. */

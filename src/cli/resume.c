@@ -84,11 +84,8 @@ static bool outputs_exist(struct session *session, const struct session_outputs 
 /* All ranks save that nothing is done before new outputs are made: these are never taken for those that are gone. Collective. */
 static void begin_anew(struct session *session, struct resumable *progress)
 {
-    if (session_comm(session)->rank == 0 && !session->settings->quiet) {
-        fputs("allfold: ", stderr);
-        text_print(stderr, file_shown(session->settings->output));
-        fputs(": what the checkpoint has of this output is gone: the work begins anew\n", stderr);
-    }
+    if (session_comm(session)->rank == 0 && !session->settings->quiet)
+        text_tell(file_shown(session->settings->output), "what the checkpoint has of this output is gone: the work begins anew");
     free(progress->state);
     progress->state = NULL;
     progress->state_bytes = 0;

@@ -20,9 +20,9 @@
 /* Log lines of the library, for --verbose: each rank prints its own. */
 static void log_line(void *user, const char *line)
 {
-    fprintf(stderr, "allfold: rank %d: ", *(const int *)user);
-    text_print(stderr, line);
-    putc('\n', stderr);
+    char rank[32];
+    snprintf(rank, sizeof rank, "rank %d", *(const int *)user);
+    text_tell(rank, line);
 }
 
 /* A command without work for the backend's GPU must not wait for one, nor take memory of it. The ladder chooses and opens its own. */
@@ -131,11 +131,8 @@ void session_describe(struct session *session, const char *const *names, int cou
 /* Says once what is special about the way in which the input is read. */
 static void tell_note(struct session *session, const struct source *source)
 {
-    if (source == NULL || source->note == NULL || session->settings->quiet || session_comm(session)->rank != 0)
-        return;
-    fputs("allfold: ", stderr);
-    text_print(stderr, file_shown(session->input.path));
-    fprintf(stderr, ": %s\n", source->note);
+    if (source != NULL && source->note != NULL && !session->settings->quiet && session_comm(session)->rank == 0)
+        text_tell(file_shown(session->input.path), source->note);
 }
 
 void session_source(struct session *session, struct job *job)

@@ -44,3 +44,14 @@ void text_print(FILE *file, const char *text)
         text += length > 0 ? length : 1;
     }
 }
+
+void text_tell(const char *about, const char *words)
+{
+    fputs("allfold: ", stderr);
+    if (about != NULL) {
+        text_print(stderr, about);
+        fputs(": ", stderr);
+    }
+    text_print(stderr, words);
+    putc('\n', stderr);
+}

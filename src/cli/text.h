@@ -9,3 +9,6 @@ size_t text_utf8_length(const char *text);
 
 /* Prints text, with ? for a control character, a mark that changes lines or directions, and a byte that is not UTF-8. */
 void text_print(FILE *file, const char *text);
+
+/* Says "allfold: ABOUT: WORDS" on standard error, both printed in this way; about may be NULL. */
+void text_tell(const char *about, const char *words);

@@ -24,33 +24,6 @@ struct reading {
 
 /* ---- an array of weights */
 
-/* All of a source in the order of its indices, as f64. */
-static void read_source(struct reading *r, struct source *source, const char *name)
-{
-    const uint64_t granule = linear_granule(source, source, ALLFOLD_F64), step = u64_max(granule, (1 << 20) / granule * granule);
-    struct source *linear = NULL;
-    struct reader *reader = NULL;
-    char *const buffer = aligned_alloc(4096, pages(reader_room(step, sizeof(double))));
-    if (buffer == NULL)
-        error_set(r->error, ALLFOLD_NO_MEMORY, "no memory to read weights");
-    else if (linear_open(source, ALLFOLD_F64, granule, &linear, r->error) == ALLFOLD_OK)
-        linear->open_reader(linear, &reader, r->error);
-    for (uint64_t at = 0; at < r->count && r->error->status == ALLFOLD_OK; at += step) {
-        const struct read_request request = {{at, u64_min(step, r->count - at)}, 0, buffer, false};
-        struct piece piece = {.count = 0};
-        if (reader->read(reader, &request, &piece, r->error) != ALLFOLD_OK)
-            break;
-        if (piece.count < request.range.count)
-            error_set(r->error, ALLFOLD_NO_VALUE, "--weights: %s: weights are missing: all are needed", name);
-        else
-            memcpy(r->values + at, piece.elements, (size_t)(piece.count * sizeof(double)));
-    }
-    if (reader != NULL)
-        reader->close(reader);
-    source_close(linear);
-    free(buffer);
-}
-
 static allfold_status open_values(struct reading *r, uint64_t count)
 {
     r->count = count;
@@ -59,15 +32,22 @@ static allfold_status open_values(struct reading *r, uint64_t count)
     return r->error->status;
 }
 
+/* All, in the order of indices, as f64. */
 static void read_array(struct reading *r, const struct array_info *info)
 {
     const bool wide = info->type == ALLFOLD_INT64 || info->type == ALLFOLD_UINT64;
     char name[ARRAY_NAME_BYTES];
-    struct source *source = NULL;
-    if (open_values(r, info->count) != ALLFOLD_OK || source_open(info, &source, r->error) != ALLFOLD_OK)
-        return;
-    read_source(r, source, file_shown(array_name(info, name)));
-    source_check(source, r->error);
+    struct source *source = NULL, *linear = NULL;
+    uint64_t found = 0;
+    r->count = info->count;
+    if (source_open(info, &source, r->error) == ALLFOLD_OK
+        && linear_open(source, ALLFOLD_F64, linear_granule(source, source, ALLFOLD_F64), &linear, r->error) == ALLFOLD_OK)
+        r->values = source_read_all(linear, r->count, &found, r->error);
+    if (r->error->status == ALLFOLD_OK && found < r->count)
+        error_set(r->error, ALLFOLD_NO_VALUE, "--weights: %s: weights are missing: all are needed", file_shown(array_name(info, name)));
+    if (linear != NULL)
+        source_check(linear, r->error);
+    source_close(linear);
     source_close(source);
     for (uint64_t i = 0; wide && i < r->count && r->error->status == ALLFOLD_OK; i++)
         if (fabs(r->values[i]) >= 0x1p53)
@@ -98,9 +78,9 @@ static allfold_status broadcast(struct reading *r, const struct array_info *info
 
 static void check_array(const struct reading *r, const struct array_info *info)
 {
-    const uint64_t refused = weights_refused(r->fold, r->values, r->count);
+    const uint64_t refused = r->error->status == ALLFOLD_OK ? weights_refused(r->fold, r->values, r->count) : r->count;
     char name[ARRAY_NAME_BYTES], place[ARRAY_PLACE_BYTES];
-    if (r->error->status != ALLFOLD_OK || refused == r->count)
+    if (refused == r->count)
         return;
     array_place_text(info, refused, place);
     error_set(r->error, ALLFOLD_BAD_INPUT, "--weights: %s: the weight at index %" PRIu64 "%s%s is %.17g: " WEIGHTS_EXPECTED,

@@ -129,7 +129,7 @@ static allfold_status read_chunk(const struct pieces *p, struct worker *worker, 
                                          lies_in_part(p->array->layout, &chunk, target->ranges)};
     const size_t bytes = allfold_type_bytes(p->array->type);
     struct piece piece;
-    if (worker->reader->read(worker->reader, &request, &piece, error) != ALLFOLD_OK)
+    if (reader_read(worker->reader, &request, &piece, error) != ALLFOLD_OK)
         return error->status;
     if (source->leaves_out && !p->array->omits && source_check(source, error) != ALLFOLD_OK)
         return error->status;

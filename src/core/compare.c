@@ -252,13 +252,12 @@ static allfold_status open_place_reader(struct source *source, uint64_t length, 
     opened->buffer = aligned_alloc(4096, pages(reader_room(length, allfold_type_bytes(source->type))));
     if (opened->buffer == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory to list places");
-    return source->open_reader(source, &opened->reader, error);
+    return source_open_reader(source, &opened->reader, error);
 }
 
 static void close_place_reader(struct place_reader *opened)
 {
-    if (opened->reader != NULL)
-        opened->reader->close(opened->reader);
+    reader_close(opened->reader);
     free(opened->buffer);
 }
 
@@ -272,8 +271,8 @@ static void list_own(struct allfold_context *ctx, const struct compare_alike *al
         struct both_pieces both = {.range = {at, u64_min(length, end - at)}};
         both.a.count = both.b.count = both.range.count;
         if (progress_check(ctx->comm.progress, error) == ALLFOLD_OK
-            && a.reader->read(a.reader, &(struct read_request){both.range, 0, a.buffer, false}, &both.a, error) == ALLFOLD_OK
-            && b.reader->read(b.reader, &(struct read_request){both.range, 0, b.buffer, false}, &both.b, error) == ALLFOLD_OK)
+            && reader_read(a.reader, &(struct read_request){both.range, 0, a.buffer, false}, &both.a, error) == ALLFOLD_OK
+            && reader_read(b.reader, &(struct read_request){both.range, 0, b.buffer, false}, &both.b, error) == ALLFOLD_OK)
             look_through(places, &both);
     }
     close_place_reader(&a);

@@ -29,6 +29,12 @@ struct begun {
 };
 enum { BEGUN_MOST = 16 };
 
+/* Device memory that is allocated when it is needed, and kept. */
+struct kept_memory {
+    void *memory;
+    size_t bytes;
+};
+
 /* The context of allfold.h. */
 struct allfold_context {
     struct comm comm;
@@ -38,10 +44,8 @@ struct allfold_context {
     int queue_count;
     size_t queue_bytes;    /* of each of them */
     void *axis_memory;     /* device memory of folds along an axis: allocated by the first, and kept */
-    void *gathered;        /* device memory for elements that are copied together: likewise */
-    size_t gathered_bytes;
-    void *order_memory;    /* device memory for what order statistics keep: likewise */
-    size_t order_bytes;
+    struct kept_memory gathered; /* for elements that are copied together */
+    struct kept_memory order;    /* for what order statistics keep */
     size_t order_clean;    /* bytes of their counters, behind axis_memory, that are 0 */
     struct {
         void *memory;   /* that the ranks share, for partials along an axis that they cut and for counters: opened by the first such call, and kept; or NULL */
@@ -89,6 +93,10 @@ void core_close(struct allfold_context *ctx);
 
 /* Sees to it that ctx->queues has at least `count` queues of at least `bytes` bytes, a multiple of 4096. No queue may be in use. */
 allfold_status core_queues(struct allfold_context *ctx, int count, size_t bytes, struct error *error);
+
+/* Sees to it that the memory has at least so many bytes, which are not those that were there; releases it. */
+allfold_status core_keep(struct allfold_context *ctx, struct kept_memory *kept, size_t bytes, struct error *error);
+void core_release(struct allfold_context *ctx, struct kept_memory *kept);
 
 /* Folds the ranks' parts, at the context's level. If *error holds a failure of this rank already, it becomes everyone's.
    Collective. */

@@ -124,6 +124,23 @@ allfold_status core_queues(struct allfold_context *ctx, int count, size_t bytes,
     return error->status;
 }
 
+void core_release(struct allfold_context *ctx, struct kept_memory *kept)
+{
+    if (kept->memory != NULL)
+        ctx->device->backend->release(ctx->device, kept->memory);
+    *kept = (struct kept_memory){NULL, 0};
+}
+
+allfold_status core_keep(struct allfold_context *ctx, struct kept_memory *kept, size_t bytes, struct error *error)
+{
+    if (bytes <= kept->bytes)
+        return ALLFOLD_OK;
+    core_release(ctx, kept);
+    if (ctx->device->backend->allocate(ctx->device, bytes, &kept->memory, error) == ALLFOLD_OK)
+        kept->bytes = bytes;
+    return error->status;
+}
+
 /* Refuses what is true of some ranks and not of others. Collective. */
 static void all_or_none(struct allfold_context *ctx, bool mine, const char *option, struct error *error)
 {
@@ -196,17 +213,17 @@ void core_close(struct allfold_context *ctx)
     if (ctx->device != NULL) {
         close_begun(ctx);
         close_queues(ctx);
-        void *const kept[] = {ctx->axis_memory, ctx->gathered, ctx->order_memory};
-        for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-            if (kept[i] != NULL)
-                ctx->device->backend->release(ctx->device, kept[i]);
+        core_release(ctx, &ctx->gathered);
+        core_release(ctx, &ctx->order);
+        if (ctx->axis_memory != NULL)
+            ctx->device->backend->release(ctx->device, ctx->axis_memory);
         ctx->device->backend->queue_close(ctx->queue);
         ctx->device->backend->close(ctx->device);
     }
     comm_window_close(ctx->window.memory, WINDOW_BYTES); /* which the device may have pinned */
     memset(&ctx->window, 0, sizeof ctx->window);
-    ctx->axis_memory = ctx->gathered = ctx->order_memory = NULL;
-    ctx->gathered_bytes = ctx->order_bytes = ctx->order_clean = 0;
+    ctx->axis_memory = NULL;
+    ctx->order_clean = 0;
     ctx->queue = NULL;
     ctx->device = NULL;
 }

@@ -46,26 +46,6 @@ static struct axis_targets targets_there(const struct pieces *p, struct range re
     return (struct axis_targets){of, p->targets.ignore, p->array->length};
 }
 
-void in_place_shrink(struct allfold_context *ctx, size_t bytes)
-{
-    if (ctx->gathered_bytes <= bytes)
-        return;
-    ctx->device->backend->release(ctx->device, ctx->gathered);
-    ctx->gathered = NULL;
-    ctx->gathered_bytes = 0;
-}
-
-/* Room for elements that are copied together. */
-static allfold_status make_room(struct allfold_context *ctx, size_t bytes, struct error *error)
-{
-    if (ctx->gathered_bytes >= bytes)
-        return ALLFOLD_OK;
-    in_place_shrink(ctx, 0);
-    if (ctx->device->backend->allocate(ctx->device, bytes, &ctx->gathered, error) == ALLFOLD_OK)
-        ctx->gathered_bytes = bytes;
-    return error->status;
-}
-
 /* Sets where this rank's elements of a batch lie: where they are, or together. */
 static allfold_status find_elements(const struct pieces *p, const struct part *part, struct axis_work *work, struct error *error)
 {
@@ -79,9 +59,9 @@ static allfold_status find_elements(const struct pieces *p, const struct part *p
     }
     work->box.outer_stride = part->length * part->inner;
     work->box.axis_stride = part->inner;
-    if (make_room(ctx, part_elements(part) * allfold_type_bytes(p->array->type), error) == ALLFOLD_OK)
-        piece_gather(p, part, in_place_queue(ctx), ctx->gathered, error);
-    work->x = ctx->gathered;
+    if (core_keep(ctx, &ctx->gathered, part_elements(part) * allfold_type_bytes(p->array->type), error) == ALLFOLD_OK)
+        piece_gather(p, part, in_place_queue(ctx), ctx->gathered.memory, error);
+    work->x = ctx->gathered.memory;
     return error->status;
 }
 
@@ -187,6 +167,19 @@ allfold_status in_place_upload(struct allfold_context *ctx, const void *from, vo
         memcpy(queue->staging, (const char *)from + start, piece);
         if (backend->copy(queue, queue->staging, (char *)to + start, piece, error) == ALLFOLD_OK)
             backend->wait(queue, error);
+    }
+    return error->status;
+}
+
+allfold_status in_place_download(struct allfold_context *ctx, void *stream, const void *from, void *to, size_t bytes, struct error *error)
+{
+    const struct backend *const backend = ctx->device->backend;
+    struct queue *const queue = in_place_queue(ctx);
+    for (size_t start = 0; start < bytes && error->status == ALLFOLD_OK; start += IN_PLACE_BYTES) {
+        const size_t piece = (size_t)u64_min(bytes - start, IN_PLACE_BYTES);
+        if (backend->enter(queue, stream, error) == ALLFOLD_OK
+            && backend->copy(queue, (const char *)from + start, queue->staging, piece, error) == ALLFOLD_OK && backend->wait(queue, error) == ALLFOLD_OK)
+            memcpy((char *)to + start, queue->staging, piece);
     }
     return error->status;
 }

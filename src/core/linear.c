@@ -6,15 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct linear_source {
-    struct source source;
-    struct source *inner;
-};
-
 struct linear_reader {
     struct reader reader;
-    struct linear_source *source;
-    struct reader *inner;
     char *room; /* for what the inner reader reads */
     size_t room_bytes;
 };
@@ -63,7 +56,7 @@ static void convert(allfold_type from_type, allfold_type to_type, const void *fr
 
 static allfold_status make_room(struct linear_reader *r, uint64_t elements, struct error *error)
 {
-    const size_t bytes = pages(reader_room(elements, allfold_type_bytes(r->source->inner->type)));
+    const size_t bytes = pages(reader_room(elements, allfold_type_bytes(r->reader.source->inner->type)));
     if (bytes <= r->room_bytes)
         return ALLFOLD_OK;
     free(r->room);
@@ -77,11 +70,11 @@ static allfold_status make_room(struct linear_reader *r, uint64_t elements, stru
 /* Elements whose order is that of their indices already. */
 static allfold_status read_converted(struct linear_reader *r, const struct read_request *request, struct piece *piece, struct error *error)
 {
-    const allfold_type from = r->source->inner->type, to = r->source->source.type;
+    const allfold_type from = r->reader.source->inner->type, to = r->reader.source->type;
     if (from == to)
-        return r->inner->read(r->inner, request, piece, error);
+        return reader_read(r->reader.inner, request, piece, error);
     if (make_room(r, request->range.count, error) != ALLFOLD_OK
-        || r->inner->read(r->inner, &(struct read_request){request->range, request->ahead, r->room, false}, piece, error) != ALLFOLD_OK)
+        || reader_read(r->reader.inner, &(struct read_request){request->range, request->ahead, r->room, false}, piece, error) != ALLFOLD_OK)
         return error->status;
     convert(from, to, piece->elements, request->buffer, piece->count);
     piece->elements = request->buffer;
@@ -103,8 +96,8 @@ static bool bit_of(const uint64_t *bits, uint64_t i) { return bits == NULL || (b
    the chunk that are not missing lie before it. Returns how many of the run are not missing. */
 static uint64_t gather_run(struct gathering *g, struct range run, uint64_t at, uint64_t before, const struct piece *chunk)
 {
-    const struct linear_source *const s = g->r->source;
-    const allfold_type from = s->inner->type, to = s->source.type;
+    const struct source *const s = g->r->reader.source;
+    const allfold_type from = s->inner->type, to = s->type;
     const size_t from_bytes = allfold_type_bytes(from), to_bytes = allfold_type_bytes(to);
     const char *const elements = chunk->elements;
     const uint64_t low = u64_max(run.first, g->range.first), high = u64_min(run.first + run.count, g->range.first + g->range.count);
@@ -128,7 +121,7 @@ static uint64_t gather_run(struct gathering *g, struct range run, uint64_t at, u
 /* Whether a request wants only some of a chunk's elements. */
 static bool lies_in_part(const struct gathering *g, uint64_t number, uint64_t elements)
 {
-    const struct chunking *const chunking = g->r->source->inner->chunking;
+    const struct chunking *const chunking = g->r->reader.source->inner->chunking;
     uint64_t run;
     return chunking_index(chunking, number * chunking->granule, &run) < g->range.first
            || chunking_index(chunking, number * chunking->granule + elements - 1, &run) >= g->range.first + g->range.count;
@@ -136,11 +129,11 @@ static bool lies_in_part(const struct gathering *g, uint64_t number, uint64_t el
 
 static allfold_status gather_chunk(struct gathering *g, uint64_t number, struct error *error)
 {
-    const struct source *const inner = g->r->source->inner;
+    const struct source *const inner = g->r->reader.source->inner;
     const uint64_t elements = chunking_box(inner->chunking, number).elements;
     const struct read_request request = {{number * inner->granule, inner->granule}, 0, g->r->room, lies_in_part(g, number, elements)};
     struct piece piece = {.count = request.range.count};
-    if (g->r->inner->read(g->r->inner, &request, &piece, error) != ALLFOLD_OK)
+    if (reader_read(g->r->reader.inner, &request, &piece, error) != ALLFOLD_OK)
         return error->status;
     for (uint64_t at = 0, before = 0, run; at < elements; at += run) {
         const uint64_t index = chunking_index(inner->chunking, request.range.first + at, &run);
@@ -170,7 +163,7 @@ static void set_box(const struct chunking *chunking, struct range run, struct ra
 /* Moves the elements that are not missing to the front. */
 static void close_gaps(const struct gathering *g)
 {
-    const size_t bytes = allfold_type_bytes(g->r->source->source.type);
+    const size_t bytes = allfold_type_bytes(g->r->reader.source->type);
     uint64_t count = 0;
     for (uint64_t i = 0; i < g->range.count; i++)
         if (bit_of(g->there, i))
@@ -179,8 +172,8 @@ static void close_gaps(const struct gathering *g)
 
 static allfold_status read_gathered(struct linear_reader *r, const struct read_request *request, struct piece *piece, struct error *error)
 {
-    const struct chunking *const chunking = r->source->inner->chunking;
-    const uint64_t n = request->range.count, bytes = n * allfold_type_bytes(r->source->source.type);
+    const struct chunking *const chunking = r->reader.source->inner->chunking;
+    const uint64_t n = request->range.count, bytes = n * allfold_type_bytes(r->reader.source->type);
     struct gathering g = {r, request->range, request->buffer, NULL, 0};
     g.there = (uint64_t *)(void *)(g.to + (bytes + 4096 + READER_SLACK + 7) / 8 * 8); /* as encoded.c has it */
     memset(g.there, 0, (n + 63) / 64 * 8);
@@ -199,38 +192,10 @@ static allfold_status read_gathered(struct linear_reader *r, const struct read_r
 static allfold_status read_linear(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
     struct linear_reader *const r = (struct linear_reader *)reader;
-    return r->source->inner->chunking == NULL ? read_converted(r, request, piece, error) : read_gathered(r, request, piece, error);
+    return reader->source->inner->chunking == NULL ? read_converted(r, request, piece, error) : read_gathered(r, request, piece, error);
 }
 
-static void close_reader(struct reader *reader)
-{
-    struct linear_reader *const r = (struct linear_reader *)reader;
-    r->inner->close(r->inner);
-    free(r->room);
-    free(r);
-}
-
-static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
-{
-    struct linear_source *const s = (struct linear_source *)source;
-    struct linear_reader *const r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for a reader");
-    *r = (struct linear_reader){.reader = {read_linear, close_reader}, .source = s};
-    if (s->inner->open_reader(s->inner, &r->inner, error) != ALLFOLD_OK) {
-        free(r);
-        return error->status;
-    }
-    *reader = &r->reader;
-    return ALLFOLD_OK;
-}
-
-static allfold_status check_inner(struct source *source, struct error *error)
-{
-    return source_check(((struct linear_source *)source)->inner, error);
-}
-
-static void close_linear(struct source *source) { free(source); }
+static void close_reader(struct reader *reader) { free(((struct linear_reader *)reader)->room); }
 
 /* ---- granules */
 
@@ -264,12 +229,11 @@ uint64_t linear_granule(const struct source *a, const struct source *b, allfold_
 
 allfold_status linear_open(struct source *inner, allfold_type type, uint64_t granule, struct source **source, struct error *error)
 {
-    struct linear_source *const s = calloc(1, sizeof *s);
+    struct source *const s = calloc(1, sizeof *s);
     if (s == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory to open an array");
-    s->source = (struct source){.open_reader = open_reader, .check = check_inner, .close = close_linear, .leaves_out = inner->leaves_out,
-                                .note = inner->note, .type = type, .granule = granule};
-    s->inner = inner;
-    *source = &s->source;
+    *s = (struct source){.read = read_linear, .reader_bytes = sizeof(struct linear_reader), .close_reader = close_reader, .inner = inner,
+                         .borrows = true, .leaves_out = inner->leaves_out, .note = inner->note, .type = type, .granule = granule};
+    *source = s;
     return ALLFOLD_OK;
 }

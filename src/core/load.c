@@ -18,7 +18,7 @@ static const void *read_run(const struct pieces *p, struct reader *reader, struc
                             uint64_t at, struct error *error)
 {
     struct piece piece = {.count = request->range.count};
-    if (reader->read(reader, request, &piece, error) != ALLFOLD_OK)
+    if (reader_read(reader, request, &piece, error) != ALLFOLD_OK)
         return NULL;
     if (piece.count == request->range.count)
         return piece.elements;
@@ -197,7 +197,7 @@ static allfold_status read_second(const struct pieces *p, struct worker *worker,
     const struct read_request request = {{lane->part.l, lane->part.length}, ahead_of(p, lane), lane_host(lane, p->second_at), false};
     *piece = (struct piece){.count = request.range.count};
     phase_enter(p->ctx->comm.progress, PHASE_READ);
-    worker->second->read(worker->second, &request, piece, error);
+    reader_read(worker->second, &request, piece, error);
     lane->second = piece->elements;
     return error->status;
 }

@@ -12,19 +12,6 @@
 
 static uint64_t rows_of(const struct pieces *p) { return p->part.outer * p->part.inner; }
 
-/* From the device to host memory, through the queue's staging buffer. */
-static allfold_status download(struct allfold_context *ctx, const char *from, char *to, size_t bytes, struct error *error)
-{
-    const struct backend *const backend = ctx->device->backend;
-    struct queue *const queue = in_place_queue(ctx);
-    for (size_t start = 0; start < bytes && error->status == ALLFOLD_OK; start += IN_PLACE_BYTES) {
-        const size_t piece = (size_t)u64_min(bytes - start, IN_PLACE_BYTES);
-        if (backend->copy(queue, from + start, queue->staging, piece, error) == ALLFOLD_OK && backend->wait(queue, error) == ALLFOLD_OK)
-            memcpy(to + start, queue->staging, piece);
-    }
-    return error->status;
-}
-
 allfold_status row_array_open(const struct pieces *p, struct row_array *rows, struct error *error)
 {
     const size_t bytes = rows_of(p) * sizeof(uint64_t);
@@ -36,7 +23,7 @@ allfold_status row_array_open(const struct pieces *p, struct row_array *rows, st
         return ALLFOLD_OK;
     if ((rows->copy = malloc(bytes + 1)) == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "no memory for the numbers of %" PRIu64 " rows", rows_of(p));
-    return download(p->ctx, rows->memory, rows->copy, bytes, error);
+    return in_place_download(p->ctx, p->stream, rows->memory, rows->copy, bytes, error);
 }
 
 void row_array_close(struct row_array *rows)
@@ -74,7 +61,8 @@ static allfold_status refuse_target(const struct pieces *p, struct error *error)
     struct row_array of = p->targets.of;
     int64_t *copy = NULL;
     if (of.there && p->ctx->device->backend->own_memory && of.copy == NULL) {
-        if ((copy = malloc(rows * sizeof *copy + 1)) == NULL || download(p->ctx, of.memory, (char *)copy, rows * sizeof *copy, error) != ALLFOLD_OK)
+        if ((copy = malloc(rows * sizeof *copy + 1)) == NULL
+            || in_place_download(p->ctx, p->stream, of.memory, copy, rows * sizeof *copy, error) != ALLFOLD_OK)
             of.memory = NULL;
         of.copy = copy;
     }
@@ -146,7 +134,7 @@ static void gradient_streamed(struct gradient *g, struct error *error)
         gradient_begin(&work, r);
     if (error->status == ALLFOLD_OK && g->refused != 0)
         refuse_target(p, error);
-    if (error->status == ALLFOLD_OK && pieces_normalise_rows(p, &output, constants, error) == ALLFOLD_OK && work.targets.of != NULL)
+    if (error->status == ALLFOLD_OK && pieces_normalise(p, &output, constants, error) == ALLFOLD_OK && work.targets.of != NULL)
         for (uint64_t r = 0; r < rows; r++)
             gradient_end(&work, r, 0, 1);
     free(constants);

@@ -12,17 +12,6 @@
 static const double reals[] = {[NEUTRAL_NONE] = 0, [NEUTRAL_ZERO] = -0.0, [NEUTRAL_ONE] = 1, [NEUTRAL_LARGEST] = INFINITY,
                                [NEUTRAL_SMALLEST] = -INFINITY, [NEUTRAL_INFINITE] = -INFINITY};
 
-/* The least or the largest integer of a type; of bool 0 or 1. */
-static uint64_t integer_bound(allfold_type type, bool largest)
-{
-    const unsigned bits = 8 * (unsigned)allfold_type_bytes(type);
-    if (type_kind(type) == 'b')
-        return largest;
-    if (type_kind(type) == 'u')
-        return largest ? UINT64_MAX : 0;
-    return largest ? (UINT64_C(1) << (bits - 1)) - 1 : UINT64_C(1) << (bits - 1);
-}
-
 /* Its bytes are the first of the result's; 0 if there is none. Little-endian, as all hosts are. */
 static uint64_t neutral_element(enum monoid monoid, allfold_type type)
 {
@@ -30,7 +19,7 @@ static uint64_t neutral_element(enum monoid monoid, allfold_type type)
     if (type_kind(type) == 'f')
         return type_real_bits(type, reals[neutral]);
     return neutral == NEUTRAL_ONE ? 1 : neutral == NEUTRAL_LARGEST || neutral == NEUTRAL_SMALLEST
-                                            ? integer_bound(type, neutral == NEUTRAL_LARGEST) : 0;
+                                            ? type_whole_limit(type, neutral == NEUTRAL_LARGEST) : 0;
 }
 
 /* ---- places */

@@ -33,19 +33,11 @@ void order_read(struct order *o)
 static void device_room(struct order *o, size_t each)
 {
     struct allfold_context *const ctx = o->ctx;
-    const struct backend *const backend = ctx->device->backend;
     const uint64_t capacity = u64_min(o->set.capacity, u64_max(ctx->device->memory / 4 / each, ORDER_SAMPLE_MOST));
     const size_t keys = pages(capacity * order_key_bytes(o)), bytes = keys + (o->indexed ? capacity * sizeof *o->set.indices : 0);
-    if (bytes > ctx->order_bytes) {
-        if (ctx->order_memory != NULL)
-            backend->release(ctx->device, ctx->order_memory);
-        ctx->order_memory = NULL;
-        ctx->order_bytes = 0;
-        if (backend->allocate(ctx->device, bytes, &ctx->order_memory, o->error) != ALLFOLD_OK)
-            return;
-        ctx->order_bytes = bytes;
-    }
-    o->set.keys = ctx->order_memory;
+    if (core_keep(ctx, &ctx->order, bytes, o->error) != ALLFOLD_OK)
+        return;
+    o->set.keys = ctx->order.memory;
     o->set.indices = o->indexed ? (uint64_t *)(void *)(o->set.keys + keys) : NULL;
     o->set.capacity = capacity;
 }
@@ -85,18 +77,6 @@ static void to_device(struct order *o, const void *from, char *to, size_t bytes)
     if (order_failed(o) || in_place_upload(o->ctx, from, to, bytes, o->error) != ALLFOLD_OK)
         return;
     backend->enter(in_place_queue(o->ctx), o->input->stream, o->error);
-}
-
-static void from_device(struct order *o, const char *from, void *to, size_t bytes)
-{
-    const struct backend *const backend = o->ctx->device->backend;
-    struct queue *const queue = in_place_queue(o->ctx);
-    for (size_t start = 0; start < bytes && !order_failed(o); start += IN_PLACE_BYTES) {
-        const size_t piece = (size_t)u64_min(bytes - start, IN_PLACE_BYTES);
-        backend->enter(queue, o->input->stream, o->error);
-        if (backend->copy(queue, from + start, queue->staging, piece, o->error) == ALLFOLD_OK && backend->wait(queue, o->error) == ALLFOLD_OK)
-            memcpy((char *)to + start, queue->staging, piece);
-    }
 }
 
 /* What a table has in memory, one part behind the other. */
@@ -151,7 +131,7 @@ void order_upload(struct order *o, struct order_work *work, size_t counts, struc
 static void take_counts(struct order *o, const struct order_work *work, size_t counts)
 {
     if (work->answer == NULL) {
-        from_device(o, o->ctx->axis_memory, o->counts, counts);
+        in_place_download(o->ctx, o->input->stream, o->ctx->axis_memory, o->counts, counts, o->error);
     } else if (o->ctx->device->backend->wait(in_place_queue(o->ctx), o->error) == ALLFOLD_OK) {
         o->counts = work->answer;
         o->short_counts = work->short_counts ? (uint32_t *)work->answer : NULL;
@@ -236,7 +216,7 @@ void order_set_read(struct order *o, void *keys)
 {
     const size_t bytes = o->set.count * order_key_bytes(o);
     if (o->set.on_device)
-        from_device(o, o->set.keys, keys, bytes);
+        in_place_download(o->ctx, o->input->stream, o->set.keys, keys, bytes, o->error);
     else if (bytes > 0)
         memcpy(keys, o->set.keys, bytes);
 }
@@ -255,8 +235,8 @@ struct order_set order_set_on_host(struct order *o)
     o->set = (struct order_set){.capacity = on_device.capacity};
     if (order_host_room(o, u64_max(on_device.count, 1)) != ALLFOLD_OK)
         return o->set;
-    from_device(o, on_device.keys, o->set.keys, on_device.count * order_key_bytes(o));
-    from_device(o, (const char *)on_device.indices, o->set.indices, on_device.count * sizeof *o->set.indices);
+    in_place_download(o->ctx, o->input->stream, on_device.keys, o->set.keys, on_device.count * order_key_bytes(o), o->error);
+    in_place_download(o->ctx, o->input->stream, on_device.indices, o->set.indices, on_device.count * sizeof *o->set.indices, o->error);
     o->set.count = on_device.count;
     return o->set;
 }

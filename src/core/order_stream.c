@@ -309,12 +309,12 @@ void order_sample_source(struct order *o, uint64_t stride)
     if (buffer == NULL)
         error_set(o->error, ALLFOLD_NO_MEMORY, "no memory for a sample");
     else
-        source->open_reader(source, &reader, o->error);
+        source_open_reader(source, &reader, o->error);
     for (uint64_t i = 0; i * step < range.count && !order_failed(o); i++) {
         const uint64_t place = u64_min(order_sample_place(i, step), range.count - 1) / length * length;
         const struct read_request request = {{range.first + place, u64_min(length, range.count - place)}, 0, buffer, false};
         struct piece piece = {.count = request.range.count};
-        if (reader->read(reader, &request, &piece, o->error) != ALLFOLD_OK || o->set.count + piece.count > o->set.capacity)
+        if (reader_read(reader, &request, &piece, o->error) != ALLFOLD_OK || o->set.count + piece.count > o->set.capacity)
             break;
         if (o->set.count + piece.count > o->set.room && order_host_room(o, u64_min(o->set.capacity, 2 * (o->set.count + piece.count))) != ALLFOLD_OK)
             break;
@@ -322,8 +322,7 @@ void order_sample_source(struct order *o, uint64_t stride)
         order_run_on_host(o, &work, &(struct order_elements){o->input->type, piece.elements, piece.count, 0});
         o->set.count += piece.count;
     }
-    if (reader != NULL)
-        reader->close(reader);
+    reader_close(reader);
     free(buffer);
 }
 

@@ -347,8 +347,6 @@ static inline struct queue *in_place_queue(const struct allfold_context *ctx)
 }
 /* The queue, in the caller's stream, and memory of the context. Local. */
 allfold_status in_place_open(struct allfold_context *ctx, void *stream, struct error *error);
-/* Releases the memory for elements that were copied together if it has more bytes. */
-void in_place_shrink(struct allfold_context *ctx, size_t bytes);
 /* Opens the window, ctx->window, if the ranks and their devices can use it. Collective. */
 allfold_status window_open(struct allfold_context *ctx, struct error *error);
 /* Results of a batch: their partials fit the context's memory, and the window. */
@@ -367,8 +365,9 @@ static inline struct softmax_constants *in_place_constants(const struct pieces *
 }
 /* Some of a row array for the device: where they lie, or copied to axis_memory, `at` bytes behind its beginning. Local. */
 const void *row_array_there(const struct pieces *p, const struct row_array *rows, struct range range, size_t at, struct error *error);
-/* Host memory to the device, of any length, through the queue's staging buffer. Local. */
+/* Host memory to the device, or back after the work in the caller's stream, of any length, through the queue's staging buffer. Local. */
 allfold_status in_place_upload(struct allfold_context *ctx, const void *from, void *to, size_t bytes, struct error *error);
+allfold_status in_place_download(struct allfold_context *ctx, void *stream, const void *from, void *to, size_t bytes, struct error *error);
 
 /* ---- log_probs.c: what a caller has of each row. All local */
 
@@ -390,13 +389,9 @@ struct softmax_output {
     allfold_type type;
     bool scaled; /* by constants: in the arithmetic of level exact */
 };
-/* The second pass over a flat part, of which pieces_cut_row made pieces. */
-allfold_status pieces_normalise(struct pieces *p, const struct softmax_output *output, struct softmax_constants *constants,
-                                struct error *error);
-
-/* The second pass over a part in memory that is not in place, with the constants of each of its rows. Local. */
-allfold_status pieces_normalise_rows(struct pieces *p, const struct softmax_output *output, struct softmax_constants *constants,
-                                     struct error *error);
+/* The second pass with the constants of each row: over a flat part, of which pieces_cut_row made pieces, or one in memory that is not in
+   place. Local. */
+allfold_status pieces_normalise(struct pieces *p, const struct softmax_output *output, struct softmax_constants *constants, struct error *error);
 
 /* ---- progress.c: all local */
 

@@ -107,15 +107,16 @@ static allfold_status start_segment(struct worker *worker, struct lane *lane, st
 {
     const struct softmax_passes *const n = worker->team->user;
     const struct pieces *const p = n->p;
-    const struct queue *const queue = lane->queue;
     if (piece_load(p, worker, lane, error) != ALLFOLD_OK)
         return error->status;
-    const uint64_t first = pieces_first_result(p, lane->number / p->segments) - n->batch->results.first;
-    const size_t bytes = part_results(&lane->part) * sizeof *n->constants;
-    void *const constants = lane_host(lane, p->more_at);
-    memcpy(constants, n->constants + first, bytes);
-    if (queue->device->backend->copy(lane->queue, constants, lane_device(lane, p->more_at), bytes, error) != ALLFOLD_OK
-        || normalise(n, lane, error) != ALLFOLD_OK)
+    if (!p->flat) {
+        const uint64_t first = pieces_first_result(p, lane->number / p->segments) - n->batch->results.first;
+        const size_t bytes = part_results(&lane->part) * sizeof *n->constants;
+        void *const constants = lane_host(lane, p->more_at);
+        memcpy(constants, n->constants + first, bytes);
+        p->ctx->device->backend->copy(lane->queue, constants, lane_device(lane, p->more_at), bytes, error);
+    }
+    if (error->status != ALLFOLD_OK || normalise(n, lane, error) != ALLFOLD_OK)
         return error->status;
     return download(n, lane, error);
 }
@@ -217,26 +218,6 @@ static void normalise_in_place(struct softmax_passes *n, struct error *error)
     }
 }
 
-/* ---- flat arrays */
-
-static allfold_status start_flat(struct worker *worker, struct lane *lane, struct error *error)
-{
-    const struct softmax_passes *const n = worker->team->user;
-    if (piece_load(n->p, worker, lane, error) != ALLFOLD_OK || normalise(n, lane, error) != ALLFOLD_OK)
-        return error->status;
-    return download(n, lane, error);
-}
-
-allfold_status pieces_normalise(struct pieces *p, const struct softmax_output *output, struct softmax_constants *constants,
-                                struct error *error)
-{
-    static const struct team_work work = {start_flat, finish_piece, NULL};
-    struct softmax_passes n = {.p = p, .output = output, .constants = constants};
-    struct team team = pieces_team(p, (struct range){0, 1}, 0, &work, &n);
-    team.backwards = true;
-    return team_run(&team, error) == ALLFOLD_OK ? progress_check(p->ctx->comm.progress, error) : error->status;
-}
-
 /* ---- rows whose constants are known */
 
 /* Bytes that it needs in a queue. */
@@ -246,15 +227,16 @@ static struct axis_needs needs_of(const struct axis_array *array, const struct s
     return (struct axis_needs){.widest = x_bytes > y_bytes ? x_bytes : y_bytes, .result = sizeof(struct softmax_constants), .element = y_bytes};
 }
 
-allfold_status pieces_normalise_rows(struct pieces *p, const struct softmax_output *output, struct softmax_constants *constants,
-                                     struct error *error)
+allfold_status pieces_normalise(struct pieces *p, const struct softmax_output *output, struct softmax_constants *constants, struct error *error)
 {
     static const struct team_work work = {start_segment, finish_piece, NULL};
     const struct axis_needs needs = needs_of(p->array, output);
     const struct batch all = {.results = {0, part_results(&p->part)}};
     struct softmax_passes n = {.p = p, .output = output, .batch = &all, .constants = constants};
-    pieces_cut_part(p, &needs);
+    if (!p->flat)
+        pieces_cut_part(p, &needs);
     struct team team = pieces_team(p, (struct range){0, p->units}, 0, &work, &n);
+    team.backwards = p->flat;
     return team_run(&team, error) == ALLFOLD_OK ? progress_check(p->ctx->comm.progress, error) : error->status;
 }
 

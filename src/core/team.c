@@ -237,8 +237,8 @@ static allfold_status equip(struct team *team, struct worker *workers, int count
             if (p->follows && ctx->device->backend->follow(queue, p->stream, error) != ALLFOLD_OK)
                 return error->status;
         }
-        if ((source != NULL && source->open_reader(source, &workers[i].reader, error) != ALLFOLD_OK)
-            || (second != NULL && second->open_reader(second, &workers[i].second, error) != ALLFOLD_OK))
+        if ((source != NULL && source_open_reader(source, &workers[i].reader, error) != ALLFOLD_OK)
+            || (second != NULL && source_open_reader(second, &workers[i].second, error) != ALLFOLD_OK))
             return error->status;
     }
     return ALLFOLD_OK;
@@ -247,10 +247,8 @@ static allfold_status equip(struct team *team, struct worker *workers, int count
 static void dismiss(struct worker *workers, int count)
 {
     for (int i = 0; i < count; i++) {
-        if (workers[i].reader != NULL)
-            workers[i].reader->close(workers[i].reader);
-        if (workers[i].second != NULL)
-            workers[i].second->close(workers[i].second);
+        reader_close(workers[i].reader);
+        reader_close(workers[i].second);
     }
     free(workers);
 }

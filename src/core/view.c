@@ -179,6 +179,7 @@ void view_end(struct view *view, struct error *error)
     struct error ignored = {0};
     if (view->opened)
         ctx->device->backend->wait(in_place_queue(ctx), error->status == ALLFOLD_OK ? error : &ignored);
-    in_place_shrink(ctx, GATHERED_BYTES);
+    if (ctx->gathered.bytes > GATHERED_BYTES)
+        core_release(ctx, &ctx->gathered);
     free(view->parts);
 }

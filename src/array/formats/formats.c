@@ -10,13 +10,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The first that recognises the input takes it. */
 static const struct format *const formats[] = {
     &format_generated, &format_npy,     &format_npz,  &format_safetensors, &format_safetensors_index,
     &format_netcdf,    &format_netcdf4, &format_hdf5, &format_raw};
-enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
 const char *array_format_name(const struct array_info *info) { return formats[info->format]->name; }
 
@@ -28,7 +26,7 @@ const char *array_name(const struct array_info *info, char name[ARRAY_NAME_BYTES
 
 bool format_is_generated(const char *name) { return format_generated.recognises(&(struct input_file){.name = name}); }
 
-/* Opens the input and finds its format. The caller closes file->fd if it is not negative, also after an error. */
+/* Opens the input and finds its format. The caller closes it, also after an error. */
 static allfold_status find_format(const char *path, const struct array_hints *hints, struct input_file *file, uint32_t *format,
                                   struct error *error)
 {
@@ -89,8 +87,7 @@ allfold_status format_describe(const struct input_name *name, const struct array
     if (find_format(name->path, hints, &file, &format, error) == ALLFOLD_OK
         && describe(format, &file, name->member, &described, error) == ALLFOLD_OK)
         memcpy(info, &described, sizeof described);
-    if (file.fd >= 0)
-        close(file.fd);
+    input_close(&file);
     return error->status;
 }
 
@@ -105,8 +102,7 @@ bool format_holds(const struct input_name *name)
     struct directory d = {.name = name->member, .take = take_nothing};
     const bool holds = find_format(name->path, &none, &file, &row, &ignored) == ALLFOLD_OK && formats[row]->named
                        && formats[row]->read_directory(&file, &d, &ignored) == ALLFOLD_OK && d.count > 0;
-    if (file.fd >= 0)
-        close(file.fd);
+    input_close(&file);
     return holds;
 }
 
@@ -141,8 +137,7 @@ allfold_status format_describe_each(const struct input_name *name, const struct 
         struct directory d = {.name = name->member, .pattern = true, .most = UINT64_MAX, .take = take_described, .user = &each};
         directory_read(formats[row], &file, &d, error);
     }
-    if (file.fd >= 0)
-        close(file.fd);
+    input_close(&file);
     return error->status;
 }
 
@@ -155,8 +150,7 @@ allfold_status array_attributes(const char *path, const char *array, attribute_v
     if (find_format(path, &none, &file, &row, error) == ALLFOLD_OK && formats[row]->visit_attributes != NULL
         && formats[row]->visit_attributes(&file, array, visit, user, &why) != ALLFOLD_OK)
         error_within(error, &why, "%s", file_shown(path));
-    if (file.fd >= 0)
-        close(file.fd);
+    input_close(&file);
     return error->status;
 }
 
@@ -187,8 +181,7 @@ allfold_status format_entries(const struct input_name *name, array_visit *visit,
     if (find_format(name->path, &listing, &file, &row, error) == ALLFOLD_OK
         && directory_list(formats[row], &file, name, visit, user, error) == ALLFOLD_OK)
         *format = formats[row]->name;
-    if (file.fd >= 0)
-        close(file.fd);
+    input_close(&file);
     return error->status;
 }
 

@@ -89,9 +89,10 @@ bool format_is_generated(const char *name);
    in which they lie there. Part of an array is a row (formats.c). */
 allfold_status format_cut(const struct array_hints *hints, struct array_info *info, struct error *error);
 
-/* Opens the file called file->name and sets the rest of *file but hints. The message names the file. The caller closes file->fd
-   if it is not negative, also after an error (input.c). */
+/* Opens the file called file->name and sets the rest of *file but hints. The message names the file. The caller closes it, also after an
+   error (input.c). */
 allfold_status input_open(struct input_file *file, struct error *error);
+void input_close(struct input_file *file); /* if there is one */
 /* Reads bytes of it. As those of formats, the message does not name the file. */
 allfold_status input_read(const struct input_file *file, struct range bytes, void *to, struct error *error);
 

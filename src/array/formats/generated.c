@@ -24,15 +24,10 @@ static allfold_status read_text(const struct input_file *file, struct directory 
     return error->status;
 }
 
-struct generated_reader {
-    struct reader reader;
-    const struct generated_source *source;
-};
-
 static allfold_status read_generated(struct reader *reader, const struct read_request *request, struct piece *piece,
                                      struct error *error)
 {
-    const struct generated_source *const source = ((const struct generated_reader *)reader)->source;
+    const struct generated_source *const source = (const struct generated_source *)reader->source;
     const struct range *const range = &request->range;
     if (array_check_range(&source->info, range->first, range->count, error) != ALLFOLD_OK)
         return error->status;
@@ -41,27 +36,12 @@ static allfold_status read_generated(struct reader *reader, const struct read_re
     return ALLFOLD_OK;
 }
 
-static void close_reader(struct reader *reader) { free(reader); }
-
-static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
-{
-    const struct generated_source *const s = (const struct generated_source *)source;
-    struct generated_reader *const r = malloc(sizeof *r);
-    if (r == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(s->info.path));
-    *r = (struct generated_reader){{read_generated, close_reader}, s};
-    *reader = &r->reader;
-    return ALLFOLD_OK;
-}
-
-static void close_generated(struct source *source) { free(source); }
-
 static allfold_status open_generated(const struct array_info *info, struct source **source, struct error *error)
 {
     struct generated_source *s = calloc(1, sizeof *s);
     if (s == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
-    s->source = (struct source){.open_reader = open_reader, .close = close_generated, .type = info->type};
+    s->source = (struct source){.read = read_generated, .type = info->type};
     memcpy(&s->info, info, sizeof *info);
     draw_prepare(&info->generator, info->type, &s->draw);
     s->source.draw = &s->draw;

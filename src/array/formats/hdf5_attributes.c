@@ -1,7 +1,7 @@
-/* All attributes of an object of HDF5: see hdf5_dataset.h. */
+/* Attributes of HDF5: one of a dataset, or all of an object: see hdf5_dataset.h. */
 #include "array/formats/hdf5_dataset.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 
 enum { BYTES_MAX = 8192 };
 
@@ -16,58 +16,92 @@ static bool is_own(const char *name)
     return false;
 }
 
+/* ---- one */
+
+static bool read_numbers(hid_t id, hid_t file_type, void *values, struct array_attribute *attribute)
+{
+    bool swapped;
+    attribute->type = hdf5_element_type(file_type, &swapped);
+    if (attribute->type == ALLFOLD_TYPE_NONE || attribute->count > BYTES_MAX / allfold_type_bytes(attribute->type))
+        return false;
+    const hid_t type = hdf5_memory_type(file_type, swapped);
+    const bool done = H5Aread(id, type, values) >= 0;
+    H5Tclose(type);
+    return done;
+}
+
+/* A text that varies in length may be longer than what is read of it. */
+static bool read_text(hid_t id, hid_t type, char *values, struct array_attribute *attribute)
+{
+    const bool varies = H5Tis_variable_str(type) > 0;
+    char *text = NULL;
+    if (attribute->count != 1 || (!varies && H5Tget_size(type) > BYTES_MAX) || H5Aread(id, type, varies ? (void *)&text : values) < 0
+        || (varies && text == NULL))
+        return false;
+    attribute->type = ALLFOLD_TYPE_NONE;
+    attribute->count = varies ? strlen(text) : strnlen(values, H5Tget_size(type));
+    if (varies) {
+        memcpy(values, text, u64_min(attribute->count, BYTES_MAX));
+        H5free_memory(text);
+    }
+    return true;
+}
+
+/* Reads numbers or a text into values, of BYTES_MAX bytes. False: it is something else, or numbers that are too many. */
+static bool read_attribute(hid_t id, void *values, struct array_attribute *attribute)
+{
+    const hid_t type = H5Aget_type(id), space = H5Aget_space(id);
+    const hssize_t count = H5Sget_simple_extent_npoints(space);
+    attribute->count = count > 0 ? (uint64_t)count : 0;
+    attribute->values = values;
+    const bool done = count > 0 && (H5Tget_class(type) == H5T_STRING ? read_text(id, type, values, attribute) : read_numbers(id, type, values, attribute));
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Aclose(id);
+    return done;
+}
+
+bool hdf5_attribute_find(void *user, const char *name, struct attribute *attribute, struct error *error)
+{
+    const struct hdf5_dataset *const d = user;
+    const htri_t exists = H5Aexists(d->dataset, name);
+    _Alignas(8) unsigned char values[BYTES_MAX];
+    struct array_attribute found = {.count = 0};
+    memset(attribute, 0, sizeof *attribute);
+    if (exists == 0)
+        return false;
+    const hid_t id = exists > 0 ? H5Aopen(d->dataset, name, H5P_DEFAULT) : -1;
+    const bool done = id >= 0 && read_attribute(id, values, &found), is_text = found.type == ALLFOLD_TYPE_NONE;
+    const size_t each = is_text ? 1 : allfold_type_bytes(found.type);
+    if (!done || (!is_text && found.count > ATTRIBUTE_BYTES_MAX / each)) {
+        error_set(error, ALLFOLD_UNSUPPORTED, "attribute %s: expected numbers or a text of at most %d bytes, found %" PRIu64
+                  " values of another kind", name, ATTRIBUTE_BYTES_MAX, found.count);
+        return false;
+    }
+    attribute->type = found.type;
+    attribute->count = u64_min(found.count, ATTRIBUTE_BYTES_MAX);
+    memcpy(attribute->values, values, attribute->count * each);
+    return true;
+}
+
+/* ---- all */
+
 struct visiting {
     attribute_visit *visit;
     void *user;
 };
 
-static void visit_numbers(const struct visiting *v, hid_t id, hid_t file_type, struct array_attribute *attribute)
-{
-    bool swapped;
-    _Alignas(8) unsigned char values[BYTES_MAX];
-    attribute->type = hdf5_element_type(file_type, &swapped);
-    if (attribute->type == ALLFOLD_TYPE_NONE || attribute->count > sizeof values / allfold_type_bytes(attribute->type))
-        return;
-    const hid_t type = H5Tcopy(file_type);
-    if (swapped)
-        H5Tset_order(type, H5Tget_order(H5T_NATIVE_INT));
-    attribute->values = values;
-    if (H5Aread(id, type, values) >= 0)
-        v->visit(v->user, attribute);
-    H5Tclose(type);
-}
-
-static void visit_text(const struct visiting *v, hid_t id, hid_t type, struct array_attribute *attribute)
-{
-    const bool varies = H5Tis_variable_str(type) > 0;
-    char *text = NULL, fixed[BYTES_MAX];
-    if (attribute->count != 1 || (!varies && H5Tget_size(type) > sizeof fixed) || H5Aread(id, type, varies ? (void *)&text : fixed) < 0)
-        return;
-    attribute->type = ALLFOLD_TYPE_NONE;
-    attribute->values = varies ? text : fixed;
-    attribute->count = varies ? (text != NULL ? strlen(text) : 0) : strnlen(fixed, H5Tget_size(type));
-    if (attribute->count > 0 && attribute->count <= BYTES_MAX)
-        v->visit(v->user, attribute);
-    if (varies && text != NULL)
-        H5free_memory(text);
-}
-
 static herr_t visit_one(hid_t object, const char *name, const H5A_info_t *info, void *user)
 {
     const hid_t id = is_own(name) ? -1 : H5Aopen(object, name, H5P_DEFAULT);
+    const struct visiting *const visiting = user;
+    _Alignas(8) unsigned char values[BYTES_MAX];
+    struct array_attribute attribute = {.name = name};
     (void)info;
     if (id < 0)
         return 0;
-    const hid_t type = H5Aget_type(id), space = H5Aget_space(id);
-    const hssize_t count = H5Sget_simple_extent_npoints(space);
-    struct array_attribute attribute = {.name = name, .count = count > 0 ? (uint64_t)count : 0};
-    if (attribute.count > 0 && H5Tget_class(type) == H5T_STRING)
-        visit_text(user, id, type, &attribute);
-    else if (attribute.count > 0)
-        visit_numbers(user, id, type, &attribute);
-    H5Sclose(space);
-    H5Tclose(type);
-    H5Aclose(id);
+    if (read_attribute(id, values, &attribute) && attribute.count > 0 && attribute.count <= BYTES_MAX)
+        visiting->visit(visiting->user, &attribute);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* What is known of an HDF5 dataset: type, shape, layout, filters, fill value, attributes. See hdf5_dataset.h. */
+/* What is known of an HDF5 dataset: type, shape, layout, filters, fill value. See hdf5_dataset.h. */
 #include "array/formats/hdf5_dataset.h"
 
 #include <inttypes.h>
@@ -6,67 +6,6 @@
 #include <string.h>
 
 #define BLOCK_BYTES (UINT64_C(4) << 20) /* what H5Dread reads at a time of a dataset without chunks */
-
-/* The floating-point types of IEEE 754, by size and by where their fields begin. */
-static const struct {
-    allfold_type type;
-    size_t bytes, sign, exponent, exponent_bits, fraction_bits;
-} real_types[] = {{ALLFOLD_F16, 2, 15, 10, 5, 10}, {ALLFOLD_F32, 4, 31, 23, 8, 23}, {ALLFOLD_F64, 8, 63, 52, 11, 52}};
-
-static allfold_type real_type(hid_t type)
-{
-    size_t sign, exponent, exponent_bits, fraction, fraction_bits;
-    if (H5Tget_fields(type, &sign, &exponent, &exponent_bits, &fraction, &fraction_bits) < 0)
-        return ALLFOLD_TYPE_NONE;
-    for (size_t i = 0; i < sizeof real_types / sizeof *real_types; i++)
-        if (H5Tget_size(type) == real_types[i].bytes && sign == real_types[i].sign && exponent == real_types[i].exponent
-            && exponent_bits == real_types[i].exponent_bits && fraction == 0 && fraction_bits == real_types[i].fraction_bits
-            && H5Tget_ebias(type) == ((size_t)1 << (exponent_bits - 1)) - 1 && H5Tget_norm(type) == H5T_NORM_IMPLIED)
-            return real_types[i].type;
-    return ALLFOLD_TYPE_NONE;
-}
-
-static allfold_type integer_type(hid_t type, bool is_signed)
-{
-    static const allfold_type types[2][4] = {{ALLFOLD_UINT8, ALLFOLD_UINT16, ALLFOLD_UINT32, ALLFOLD_UINT64},
-                                             {ALLFOLD_INT8, ALLFOLD_INT16, ALLFOLD_INT32, ALLFOLD_INT64}};
-    const size_t bytes = H5Tget_size(type);
-    if (H5Tget_precision(type) != 8 * bytes || H5Tget_offset(type) != 0)
-        return ALLFOLD_TYPE_NONE;
-    for (int i = 0; i < 4; i++)
-        if (bytes == (size_t)1 << i)
-            return types[is_signed][i];
-    return ALLFOLD_TYPE_NONE;
-}
-
-/* h5py's bool is an enumeration of one byte: FALSE = 0, TRUE = 1. */
-static bool is_bool(hid_t type)
-{
-    static const char *const names[] = {"FALSE", "TRUE"};
-    if (H5Tget_size(type) != 1 || H5Tget_nmembers(type) != 2)
-        return false;
-    for (int i = 0; i < 2; i++) {
-        signed char value = -1;
-        if (H5Tenum_valueof(type, names[i], &value) < 0 || value != i)
-            return false;
-    }
-    return true;
-}
-
-allfold_type hdf5_element_type(hid_t type, bool *swapped)
-{
-    const H5T_order_t order = H5Tget_order(type);
-    *swapped = H5Tget_size(type) > 1 && order != H5Tget_order(H5T_NATIVE_INT);
-    if (order != H5T_ORDER_LE && order != H5T_ORDER_BE && H5Tget_size(type) > 1)
-        return ALLFOLD_TYPE_NONE;
-    switch (H5Tget_class(type)) {
-    case H5T_INTEGER: return integer_type(type, H5Tget_sign(type) == H5T_SGN_2);
-    case H5T_BITFIELD: return integer_type(type, false);
-    case H5T_FLOAT: return real_type(type);
-    case H5T_ENUM: return is_bool(type) ? ALLFOLD_BOOL : ALLFOLD_TYPE_NONE;
-    default: return ALLFOLD_TYPE_NONE;
-    }
-}
 
 /* A type that is refused, in HDF5's words. */
 static const char *type_words(hid_t type, char words[64])
@@ -205,21 +144,12 @@ static void find_layout(struct hdf5_dataset *d, hid_t properties)
     }
 }
 
-/* The type of the dataset's elements in memory: as in the file, but in this machine's byte order. */
-static hid_t memory_type(hid_t file_type, bool swapped)
-{
-    const hid_t type = H5Tcopy(file_type);
-    if (swapped)
-        H5Tset_order(type, H5Tget_order(H5T_NATIVE_INT));
-    return type;
-}
-
 static void find_fill(struct hdf5_dataset *d, hid_t properties)
 {
     H5D_fill_value_t defined;
     if (d->type == ALLFOLD_TYPE_NONE || H5Pfill_value_defined(properties, &defined) < 0 || defined == H5D_FILL_VALUE_UNDEFINED)
         return; /* 0, as other readers give */
-    const hid_t file_type = H5Dget_type(d->dataset), type = memory_type(file_type, d->swapped);
+    const hid_t file_type = H5Dget_type(d->dataset), type = hdf5_memory_type(file_type, d->swapped);
     if (H5Pget_fill_value(properties, type, d->fill) < 0)
         error_set(&d->refused, ALLFOLD_UNSUPPORTED, "its fill value cannot be read");
     H5Tclose(type);
@@ -292,63 +222,4 @@ void hdf5_dataset_close(struct hdf5_dataset *d)
     if (d->dataset >= 0)
         H5Oclose(d->dataset);
     d->dataset = -1;
-}
-
-/* ---- attributes */
-
-static bool read_numbers(hid_t id, hid_t file_type, struct attribute *attribute)
-{
-    bool swapped;
-    attribute->type = hdf5_element_type(file_type, &swapped);
-    if (attribute->type == ALLFOLD_TYPE_NONE || attribute->count > ATTRIBUTE_BYTES_MAX / allfold_type_bytes(attribute->type))
-        return false;
-    const hid_t type = memory_type(file_type, swapped);
-    const bool done = H5Aread(id, type, attribute->values) >= 0;
-    H5Tclose(type);
-    return done;
-}
-
-/* One text; a long one is cut. */
-static bool read_text(hid_t id, hid_t file_type, struct attribute *attribute)
-{
-    attribute->type = ALLFOLD_TYPE_NONE;
-    if (attribute->count != 1)
-        return false;
-    const bool varies = H5Tis_variable_str(file_type) > 0;
-    const size_t bytes = varies ? sizeof(char *) : H5Tget_size(file_type);
-    char *text = NULL, fixed[4096];
-    if (!varies && bytes > sizeof fixed)
-        return false;
-    if (H5Aread(id, file_type, varies ? (void *)&text : fixed) < 0 || (varies && text == NULL))
-        return false;
-    attribute->count = strnlen(varies ? text : fixed, varies ? ATTRIBUTE_BYTES_MAX : bytes < ATTRIBUTE_BYTES_MAX ? bytes : ATTRIBUTE_BYTES_MAX);
-    memcpy(attribute->values, varies ? text : fixed, attribute->count);
-    if (varies)
-        H5free_memory(text);
-    return true;
-}
-
-bool hdf5_attribute_find(void *user, const char *name, struct attribute *attribute, struct error *error)
-{
-    const struct hdf5_dataset *const d = user;
-    const htri_t exists = H5Aexists(d->dataset, name);
-    memset(attribute, 0, sizeof *attribute);
-    if (exists == 0)
-        return false;
-    const hid_t id = exists > 0 ? H5Aopen(d->dataset, name, H5P_DEFAULT) : -1;
-    const hid_t type = id >= 0 ? H5Aget_type(id) : -1, space = id >= 0 ? H5Aget_space(id) : -1;
-    const hssize_t count = space >= 0 ? H5Sget_simple_extent_npoints(space) : 0;
-    attribute->count = count > 0 ? (uint64_t)count : 0;
-    const bool done = type >= 0 && count > 0
-                      && (H5Tget_class(type) == H5T_STRING ? read_text(id, type, attribute) : read_numbers(id, type, attribute));
-    if (!done)
-        error_set(error, ALLFOLD_UNSUPPORTED, "attribute %s: expected numbers or a text of at most %d bytes, found %" PRIu64
-                  " values of another kind", name, ATTRIBUTE_BYTES_MAX, attribute->count);
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    if (id >= 0)
-        H5Aclose(id);
-    return done;
 }

@@ -1,5 +1,5 @@
-/* The files behind the formats hdf5 and netcdf4: hdf5_file.c (the library, its lock and its errors), hdf5_dataset.c (what is known of a
-   dataset), hdf5_read.c (its elements), hdf5.c (the formats). The library is the serial one: all calls are made under one lock. */
+/* The files behind the formats hdf5 and netcdf4: hdf5_file.c (the library, its lock, errors and types), hdf5_dataset.c (what is known of a
+   dataset), hdf5_attributes.c, hdf5_read.c (its elements), hdf5.c (the formats). The library is the serial one: all calls are made under one lock. */
 #pragma once
 
 #include "array/formats/chunk_filters.h"
@@ -24,6 +24,8 @@ hid_t hdf5_file_open(const char *path, struct error *error);
 /* Under the lock: the element type of numbers that this library's type describes, and their byte order. ALLFOLD_TYPE_NONE: they are
    no elements of ours. */
 allfold_type hdf5_element_type(hid_t type, bool *swapped);
+/* The same type in memory: in this machine's byte order. The caller closes it. */
+hid_t hdf5_memory_type(hid_t file_type, bool swapped);
 
 /* How a dataset's elements are read. */
 enum hdf5_access {
@@ -56,10 +58,10 @@ struct hdf5_dataset {
 bool hdf5_dataset_open(hid_t file, const char *name, struct hdf5_dataset *dataset);
 void hdf5_dataset_close(struct hdf5_dataset *dataset);
 
-/* Under the lock: an attribute_find for encoding_describe. user is the struct hdf5_dataset. */
+/* Under the lock: an attribute_find for encoding_describe. user is the struct hdf5_dataset. A long text is cut. */
 bool hdf5_attribute_find(void *user, const char *name, struct attribute *attribute, struct error *error);
 
-/* Under the lock: calls visit for the attributes of an object that are numbers or texts, but not for HDF5's and NetCDF's own (hdf5_attributes.c). */
+/* Under the lock: calls visit for the attributes of an object that are numbers or texts, but not for HDF5's and NetCDF's own. */
 void hdf5_attributes_visit(hid_t object, attribute_visit *visit, void *user);
 
 /* Opens a described dataset that is not HDF5_CONTIGUOUS (hdf5_read.c). */

@@ -26,7 +26,6 @@ struct hdf5_source {
 
 struct hdf5_reader {
     struct reader reader;
-    struct hdf5_source *source;
     struct chunk_decoder decoder;
     void *raw;  /* a chunk as it lies in the file */
     void *whole; /* a decoded chunk of the edge */
@@ -78,7 +77,7 @@ static void fill_elements(const struct hdf5_source *s, void *destination, uint64
 
 static allfold_status reserve_raw(struct hdf5_reader *r, hsize_t bytes, struct error *error)
 {
-    const struct hdf5_source *const s = r->source;
+    const struct hdf5_source *const s = (const struct hdf5_source *)r->reader.source;
     const size_t whole = (size_t)s->block_elements * s->element_bytes;
     if (bytes > whole + whole / 8 + 65536 || bytes > s->info.file_bytes) /* what does not become smaller is stored as it is */
         return error_set(error, ALLFOLD_BAD_INPUT, "expected at most %zu bytes and some, found %" PRIu64 " in the file's table: the file "
@@ -115,10 +114,11 @@ static allfold_status find_chunk(const struct hdf5_source *s, const hsize_t *sta
 /* Under the lock: the chunk's raw bytes. count is 0 if it was never written. */
 static allfold_status read_raw(struct hdf5_reader *r, const hsize_t *start, struct raw_chunk *chunk, struct error *error)
 {
+    const struct hdf5_source *const s = (const struct hdf5_source *)r->reader.source;
     hsize_t bytes;
-    if (find_chunk(r->source, start, &bytes, error) != ALLFOLD_OK || bytes == 0 || reserve_raw(r, bytes, error) != ALLFOLD_OK)
+    if (find_chunk(s, start, &bytes, error) != ALLFOLD_OK || bytes == 0 || reserve_raw(r, bytes, error) != ALLFOLD_OK)
         return error->status;
-    if (H5Dread_chunk(r->source->dataset.dataset, H5P_DEFAULT, start, &chunk->mask, r->raw) < 0)
+    if (H5Dread_chunk(s->dataset.dataset, H5P_DEFAULT, start, &chunk->mask, r->raw) < 0)
         return hdf5_failed(error, ALLFOLD_IO_ERROR, "cannot read it");
     chunk->bytes = r->raw;
     chunk->count = (size_t)bytes;
@@ -145,7 +145,7 @@ static void copy_needed(const struct hdf5_source *s, const struct needed *needed
 /* The elements of a chunk, dense. Decoding is done outside of the lock. */
 static allfold_status read_chunk(struct hdf5_reader *r, const struct needed *needed, char *destination, struct error *error)
 {
-    const struct hdf5_source *const s = r->source;
+    const struct hdf5_source *const s = (const struct hdf5_source *)r->reader.source;
     struct raw_chunk chunk = {.decoded = (size_t)s->block_elements * s->element_bytes};
     hdf5_lock();
     read_raw(r, needed->chunk, &chunk, error);
@@ -178,10 +178,8 @@ static allfold_status read_by_library(const struct hdf5_source *s, const struct 
         start[i] = needed->chunk[i] + needed->within[i];
         extent[i] = needed->box.extent[i];
     }
-    const hid_t file_type = H5Dget_type(d->dataset), type = H5Tcopy(file_type), space = H5Dget_space(d->dataset);
+    const hid_t file_type = H5Dget_type(d->dataset), type = hdf5_memory_type(file_type, d->swapped), space = H5Dget_space(d->dataset);
     const hid_t memory = d->dimensions > 0 ? H5Screate_simple((int)d->dimensions, extent, NULL) : H5Screate(H5S_SCALAR);
-    if (d->swapped)
-        H5Tset_order(type, H5Tget_order(H5T_NATIVE_INT));
     if ((d->dimensions > 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) < 0)
         || H5Dread(d->dataset, type, memory, space, H5P_DEFAULT, destination) < 0)
         hdf5_failed(error, ALLFOLD_IO_ERROR, "cannot read it");
@@ -195,7 +193,7 @@ static allfold_status read_by_library(const struct hdf5_source *s, const struct 
 static allfold_status read_hdf5(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
     struct hdf5_reader *const r = (struct hdf5_reader *)reader;
-    struct hdf5_source *const s = r->source;
+    const struct hdf5_source *const s = (const struct hdf5_source *)reader->source;
     const uint64_t end = request->range.first + request->range.count;
     if (request->range.first % s->block_elements != 0 || request->range.count % s->block_elements != 0)
         return error_set(error, ALLFOLD_BAD_ARGUMENT, "%s: expected whole chunks of %" PRIu64 " elements to be read, found %" PRIu64
@@ -227,18 +225,6 @@ static void close_reader(struct reader *reader)
     chunk_decoder_close(&r->decoder);
     free(r->raw);
     free(r->whole);
-    free(r);
-}
-
-static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
-{
-    struct hdf5_reader *const r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(((struct hdf5_source *)source)->info.path));
-    r->reader = (struct reader){read_hdf5, close_reader};
-    r->source = (struct hdf5_source *)source;
-    *reader = &r->reader;
-    return ALLFOLD_OK;
 }
 
 static allfold_status check_hdf5(struct source *source, struct error *error)
@@ -255,7 +241,6 @@ static void close_hdf5(struct source *source)
         H5Fclose(s->file);
     hdf5_unlock();
     data_file_close(&s->data_file);
-    free(s);
 }
 
 /* The file may have been replaced since it was described: all that readers take from either must agree.
@@ -292,7 +277,7 @@ allfold_status hdf5_source_open(const struct array_info *info, struct source **s
     struct hdf5_source *const s = calloc(1, sizeof *s);
     if (s == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
-    s->source = (struct source){.open_reader = open_reader, .check = check_hdf5, .close = close_hdf5, .type = info->type,
+    s->source = (struct source){.read = read_hdf5, .reader_bytes = sizeof(struct hdf5_reader), .close_reader = close_reader, .check = check_hdf5, .close = close_hdf5, .type = info->type,
                                 .granule = info->granule};
     memcpy(&s->info, info, sizeof *info);
     s->file = s->dataset.dataset = -1;
@@ -315,6 +300,6 @@ allfold_status hdf5_source_open(const struct array_info *info, struct source **s
     if (error->status == ALLFOLD_OK)
         *source = &s->source;
     else
-        close_hdf5(&s->source);
+        source_close(&s->source);
     return error->status;
 }

@@ -4,7 +4,7 @@
 #include "array/formats/parts.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <unistd.h>
 
 /* When it was last modified, in ns. */
 static uint64_t time_of(const struct stat *status)
@@ -25,6 +25,12 @@ allfold_status input_open(struct input_file *file, struct error *error)
     return file_read(&(struct file_range){file->fd, file->name, 0, file->head_bytes}, file->head, error);
 }
 
+void input_close(struct input_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+}
+
 allfold_status input_read(const struct input_file *file, struct range bytes, void *to, struct error *error)
 {
     return file_read(&(struct file_range){file->fd, NULL, bytes.first, bytes.count}, to, error);
@@ -42,12 +48,7 @@ static allfold_status check_time(const char *path, uint64_t time, struct error *
 allfold_status array_check_times(const struct array_info *info, struct error *error)
 {
     const struct parts_table *const table = parts_of(info);
-    if (info->file_time == 0 || error->status != ALLFOLD_OK)
-        return error->status;
-    if (table == NULL)
-        return check_time(info->path, info->file_time, error);
-    for (uint64_t i = 0; i < table->count; i++)
-        if (check_time(parts_file(table, &table->parts[i]), table->parts[i].file_time, error) != ALLFOLD_OK)
-            break;
+    for (uint64_t i = 0; info->file_time != 0 && i < array_files(info) && error->status == ALLFOLD_OK; i++)
+        check_time(array_file(info, i), table != NULL ? table->parts[i].file_time : info->file_time, error);
     return error->status;
 }

@@ -33,7 +33,6 @@ struct joined_source {
 
 struct joined_reader {
     struct reader reader;
-    struct joined_source *source;
     struct reader *of_file; /* NULL: it is in none */
     uint64_t file;          /* which is it */
 };
@@ -156,24 +155,25 @@ static allfold_status open_file(struct joined_source *s, struct joined_file *fil
 
 static void leave_file(struct joined_reader *r)
 {
+    struct joined_source *const s = (struct joined_source *)r->reader.source;
     if (r->of_file == NULL)
         return;
-    r->of_file->close(r->of_file);
+    reader_close(r->of_file);
     r->of_file = NULL;
-    pthread_mutex_lock(&r->source->opening);
-    r->source->files[r->file].readers--;
-    pthread_mutex_unlock(&r->source->opening);
+    pthread_mutex_lock(&s->opening);
+    s->files[r->file].readers--;
+    pthread_mutex_unlock(&s->opening);
 }
 
 static allfold_status enter_file(struct joined_reader *r, uint64_t number, struct error *error)
 {
-    struct joined_source *const s = r->source;
+    struct joined_source *const s = (struct joined_source *)r->reader.source;
     struct joined_file *const file = &s->files[number];
     if (r->of_file != NULL && r->file == number)
         return ALLFOLD_OK;
     leave_file(r);
     pthread_mutex_lock(&s->opening);
-    if (open_file(s, file, error) == ALLFOLD_OK && file->source->open_reader(file->source, &r->of_file, error) == ALLFOLD_OK) {
+    if (open_file(s, file, error) == ALLFOLD_OK && source_open_reader(file->source, &r->of_file, error) == ALLFOLD_OK) {
         file->readers++;
         r->file = number;
     }
@@ -194,7 +194,7 @@ static uint64_t chunks_together(const struct joined_source *s, uint64_t number, 
 static allfold_status read_joined(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
     struct joined_reader *const r = (struct joined_reader *)reader;
-    struct joined_source *const s = r->source;
+    struct joined_source *const s = (struct joined_source *)r->reader.source;
     const uint64_t bytes = allfold_type_bytes(s->info.type), end = (request->range.first + request->range.count) / s->info.granule;
     char *const buffer = request->buffer;
     uint64_t count = 0;
@@ -203,7 +203,7 @@ static allfold_status read_joined(struct reader *reader, const struct read_reque
         chunks = chunks_together(s, number, end - number, file, granule);
         const struct range range = {(number - s->grids[file].before) * granule, chunks * granule};
         const struct read_request of_file = {range, 0, buffer + (count * bytes + 4095) / 4096 * 4096, false};
-        if (enter_file(r, file, error) != ALLFOLD_OK || r->of_file->read(r->of_file, &of_file, piece, error) != ALLFOLD_OK)
+        if (enter_file(r, file, error) != ALLFOLD_OK || reader_read(r->of_file, &of_file, piece, error) != ALLFOLD_OK)
             return error->status;
         if (count > 0 || number + chunks < end) {
             memmove(buffer + count * bytes, piece->elements, piece->count * bytes);
@@ -215,21 +215,7 @@ static allfold_status read_joined(struct reader *reader, const struct read_reque
     return ALLFOLD_OK;
 }
 
-static void close_reader(struct reader *reader)
-{
-    leave_file((struct joined_reader *)reader);
-    free(reader);
-}
-
-static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
-{
-    struct joined_reader *const r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(((struct joined_source *)source)->info.path));
-    *r = (struct joined_reader){.reader = {read_joined, close_reader}, .source = (struct joined_source *)source};
-    *reader = &r->reader;
-    return ALLFOLD_OK;
-}
+static void close_reader(struct reader *reader) { leave_file((struct joined_reader *)reader); }
 
 static allfold_status check_joined(struct source *source, struct error *error)
 {
@@ -246,7 +232,6 @@ static void close_joined(struct source *source)
     free(s->opened);
     free(s->grids);
     free(s->files);
-    free(s);
 }
 
 /* Opens the first file, which may have a note. */
@@ -264,7 +249,8 @@ allfold_status joined_open(const struct array_info *info, open_array *open, stru
     struct joined_source *const s = calloc(1, sizeof *s);
     if (s == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
-    s->source = (struct source){.open_reader = open_reader, .check = check_joined, .close = close_joined, .type = info->type, .chunking = &s->chunking};
+    s->source = (struct source){.read = read_joined, .reader_bytes = sizeof(struct joined_reader), .close_reader = close_reader, .check = check_joined,
+                                .close = close_joined, .type = info->type, .chunking = &s->chunking};
     memcpy(&s->info, info, sizeof *info);
     s->open = open;
     pthread_mutex_init(&s->opening, NULL);
@@ -279,6 +265,6 @@ allfold_status joined_open(const struct array_info *info, open_array *open, stru
     if (error->status == ALLFOLD_OK)
         *source = &s->source;
     else
-        close_joined(&s->source);
+        source_close(&s->source);
     return error->status;
 }

@@ -389,15 +389,10 @@ static bool is_called(const struct input_names *called, const char *name)
 
 bool array_has_file(const struct array_info *info, const char *const *called, int count, const char *name)
 {
-    const struct parts_table *const table = parts_of(info);
     if (format_is_generated(info->path))
         return false;
-    if (is_called(&(struct input_names){called, count}, name))
-        return true;
-    if (table == NULL)
-        return file_same(name, info->path);
-    for (uint64_t i = 0; i < table->count; i++)
-        if (file_same(name, parts_file(table, &table->parts[i])))
-            return true;
-    return false;
+    bool has = is_called(&(struct input_names){called, count}, name);
+    for (uint64_t i = 0; i < array_files(info) && !has; i++)
+        has = file_same(name, array_file(info, i));
+    return has;
 }

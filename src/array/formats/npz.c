@@ -121,14 +121,9 @@ struct deflated_source {
     const unsigned char *elements; /* in it */
 };
 
-struct deflated_reader {
-    struct reader reader;
-    const struct deflated_source *source;
-};
-
 static allfold_status read_deflated(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
-    const struct deflated_source *const s = ((const struct deflated_reader *)reader)->source;
+    const struct deflated_source *const s = (const struct deflated_source *)reader->source;
     if (array_check_range(&s->info, request->range.first, request->range.count, error) != ALLFOLD_OK)
         return error->status;
     piece->elements = s->elements + request->range.first * allfold_type_bytes(s->info.type);
@@ -136,24 +131,7 @@ static allfold_status read_deflated(struct reader *reader, const struct read_req
     return ALLFOLD_OK;
 }
 
-static void close_reader(struct reader *reader) { free(reader); }
-
-static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
-{
-    const struct deflated_source *const s = (const struct deflated_source *)source;
-    struct deflated_reader *const r = malloc(sizeof *r);
-    if (r == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(s->info.path));
-    *r = (struct deflated_reader){{read_deflated, close_reader}, s};
-    *reader = &r->reader;
-    return ALLFOLD_OK;
-}
-
-static void close_source(struct source *source)
-{
-    free(((struct deflated_source *)source)->memory);
-    free(source);
-}
+static void close_source(struct source *source) { free(((struct deflated_source *)source)->memory); }
 
 /* Reads the file once more, which must be as long as it was. */
 static allfold_status fill(struct deflated_source *s, struct error *error)
@@ -188,7 +166,7 @@ static allfold_status open_deflated(const struct array_info *info, struct source
     if (s == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
     /* No check: from here on the elements are in memory, with the checksum that was described. */
-    s->source = (struct source){.open_reader = open_reader, .close = close_source, .type = info->type};
+    s->source = (struct source){.read = read_deflated, .close = close_source, .type = info->type};
     memcpy(&s->info, info, sizeof *info);
     if (fill(s, error) != ALLFOLD_OK) {
         free(s);

@@ -4,29 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes room for `bytes` more. */
-static bool grow(void **memory, uint64_t used, uint64_t *capacity, uint64_t bytes)
-{
-    if (bytes <= *capacity - used)
-        return true;
-    const uint64_t wanted = 2 * *capacity + bytes;
-    void *const larger = realloc(*memory, (size_t)wanted);
-    if (larger == NULL)
-        return false;
-    *memory = larger;
-    *capacity = wanted;
-    return true;
-}
-
 allfold_status parts_add(struct parts_list *list, const struct array_info *info, struct error *error)
 {
-    const uint64_t path = strlen(info->path) + 1, length = path + strlen(info->member) + 1, used = list->count * sizeof *list->parts;
-    void *parts = list->parts, *names = list->names;
-    const bool grown = grow(&parts, used, &list->capacity, sizeof *list->parts)
-                       && grow(&names, list->names_bytes, &list->names_capacity, length);
-    list->parts = parts;
-    list->names = names;
-    if (!grown)
+    const uint64_t path = strlen(info->path) + 1, length = path + strlen(info->member) + 1;
+    struct array_part_place *const parts = realloc(list->parts, (size_t)(list->count + 1) * sizeof *parts);
+    list->parts = parts != NULL ? parts : list->parts;
+    char *const names = realloc(list->names, (size_t)(list->names_bytes + length));
+    list->names = names != NULL ? names : list->names;
+    if (parts == NULL || names == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory for a list of files", file_shown(info->path));
     struct array_part_place *const part = &list->parts[list->count];
     memset(part, 0, sizeof *part); /* the padding too */

@@ -23,9 +23,9 @@ struct parts_table {
 /* The parts of an array of several files while it is described. All zero: none yet. */
 struct parts_list {
     struct array_part_place *parts;
-    uint64_t count, capacity;
+    uint64_t count;
     char *names;
-    uint64_t names_bytes, names_capacity;
+    uint64_t names_bytes;
 };
 
 /* Adds the file of an array that is described by info, behind those before it. */
@@ -47,6 +47,22 @@ static inline const char *parts_file(const struct parts_table *table, const stru
 static inline const char *parts_member(const struct parts_table *table, const struct array_part_place *part)
 {
     return (const char *)table + part->member;
+}
+
+/* The files of any array, which are the parts of one that has several; and the array's name in each. */
+static inline uint64_t array_files(const struct array_info *info)
+{
+    return parts_of(info) != NULL ? parts_of(info)->count : 1;
+}
+static inline const char *array_file(const struct array_info *info, uint64_t file)
+{
+    const struct parts_table *const table = parts_of(info);
+    return table != NULL ? parts_file(table, &table->parts[file]) : info->path;
+}
+static inline const char *array_member(const struct array_info *info, uint64_t file)
+{
+    const struct parts_table *const table = parts_of(info);
+    return table != NULL ? parts_member(table, &table->parts[file]) : info->member;
 }
 
 /* Opens one of the files. It must be what it was when `opened` was found; NULL: whatever it is. */

@@ -24,8 +24,7 @@ struct plain_source {
 /* One of several files is opened by each reader when it comes to it. */
 struct plain_reader {
     struct reader reader;
-    struct plain_source *source;
-    struct data_reader data;
+    struct data_reader data; /* of the file that was entered */
     struct data_file file;
     uint64_t part;  /* which is open */
     bool has_file;  /* `file` is open */
@@ -52,6 +51,8 @@ static const char *part_name(const struct plain_source *source, uint64_t part)
     return source->parts == &source->only ? source->info.path : parts_file(parts_of(&source->info), &source->parts[part]);
 }
 
+static struct plain_source *source_of(const struct plain_reader *r) { return (struct plain_source *)r->reader.source; }
+
 static void leave_part(struct plain_reader *r)
 {
     data_reader_close(&r->data);
@@ -62,10 +63,13 @@ static void leave_part(struct plain_reader *r)
 
 static allfold_status enter_part(struct plain_reader *r, uint64_t part, struct error *error)
 {
-    if (r->source->part_count == 1 || (r->has_file && r->part == part))
+    struct plain_source *const s = source_of(r);
+    if (s->part_count == 1)
+        r->data.file = &s->file;
+    if (s->part_count == 1 || (r->has_file && r->part == part))
         return ALLFOLD_OK;
     leave_part(r);
-    if (parts_open(parts_of(&r->source->info), part, r->source->opened, &r->file, error) != ALLFOLD_OK)
+    if (parts_open(parts_of(&s->info), part, s->opened, &r->file, error) != ALLFOLD_OK)
         return error->status;
     r->data = (struct data_reader){.file = &r->file};
     r->has_file = true;
@@ -122,7 +126,7 @@ static allfold_status read_short_runs(struct plain_reader *r, const struct stret
     const uint64_t run_bytes = layout->run * s->bytes, most = (WINDOW_BYTES - run_bytes) / layout->stride + 1;
     const uint64_t end = s->range.first + s->range.count;
     if (r->window == NULL && (r->window = aligned_alloc(4096, WINDOW_BYTES + READER_SLACK)) == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(r->source->info.path));
+        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(source_of(r)->info.path));
     for (uint64_t i = s->range.first; i < end;) {
         const uint64_t run = i / layout->run, runs = u64_min(most, (end - 1) / layout->run + 1 - run);
         const struct data_request request = {layout->offset + run * layout->stride, (runs - 1) * layout->stride + run_bytes, 0, r->window, 1};
@@ -178,8 +182,8 @@ static allfold_status read_in_place(struct plain_reader *r, const struct stretch
 /* Puts the elements of all parts of the range into the request's buffer. */
 static allfold_status gather(struct plain_reader *r, struct range range, char *to, struct error *error)
 {
-    for (uint64_t part = find_part(r->source, range.first); range.count > 0; part++) {
-        const struct stretch s = stretch_of(r->source, part, range);
+    for (uint64_t part = find_part(source_of(r), range.first); range.count > 0; part++) {
+        const struct stretch s = stretch_of(source_of(r), part, range);
         if (s.range.count > 0 && (enter_part(r, part, error) != ALLFOLD_OK || read_stretch(r, &s, to, error) != ALLFOLD_OK))
             break;
         if (s.layout->swapped)
@@ -194,7 +198,7 @@ static allfold_status gather(struct plain_reader *r, struct range range, char *t
 static allfold_status read_plain(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {
     struct plain_reader *const r = (struct plain_reader *)reader;
-    const struct plain_source *const source = r->source;
+    const struct plain_source *const source = source_of(r);
     if (array_check_range(&source->info, request->range.first, request->range.count, error) != ALLFOLD_OK)
         return error->status;
     const struct range range = {source->info.skipped + request->range.first, request->range.count};
@@ -223,18 +227,6 @@ static void close_reader(struct reader *reader)
     struct plain_reader *const r = (struct plain_reader *)reader;
     leave_part(r);
     free(r->window);
-    free(r);
-}
-
-static allfold_status open_reader(struct source *source, struct reader **reader, struct error *error)
-{
-    struct plain_source *const s = (struct plain_source *)source;
-    struct plain_reader *const r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to read it", file_shown(s->info.path));
-    *r = (struct plain_reader){.reader = {read_plain, close_reader}, .source = s, .data = {.file = &s->file}};
-    *reader = &r->reader;
-    return ALLFOLD_OK;
 }
 
 static allfold_status check_plain(struct source *source, struct error *error)
@@ -249,7 +241,6 @@ static void close_plain(struct source *source)
     if (s->part_count == 1)
         data_file_close(&s->file);
     free(s->opened);
-    free(s);
 }
 
 static allfold_status open_files(struct plain_source *s, struct error *error)
@@ -269,7 +260,7 @@ allfold_status plain_open(const struct array_info *info, struct source **source,
     struct plain_source *const s = calloc(1, sizeof *s);
     if (s == NULL)
         return error_set(error, ALLFOLD_NO_MEMORY, "%s: no memory to open it", file_shown(info->path));
-    s->source = (struct source){.open_reader = open_reader, .check = check_plain, .close = close_plain, .type = info->type};
+    s->source = (struct source){.read = read_plain, .reader_bytes = sizeof(struct plain_reader), .close_reader = close_reader, .check = check_plain, .close = close_plain, .type = info->type};
     memcpy(&s->info, info, sizeof *info);
     if (open_files(s, error) != ALLFOLD_OK) {
         free(s->opened);

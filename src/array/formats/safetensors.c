@@ -8,7 +8,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define LENGTH_BYTES 8
 #define HEADER_BYTES_MAX ((uint64_t)100 << 20)
@@ -344,8 +343,7 @@ static allfold_status read_part(const struct input_file *index, const struct ind
     if (locate(index, part->name, path, error) && input_open(&file, error) == ALLFOLD_OK
         && read_safetensors(&file, &inner, &why) != ALLFOLD_OK)
         error_within(error, &why, "%s", file_shown(path));
-    if (file.fd >= 0)
-        close(file.fd);
+    input_close(&file);
     return error->status;
 }
 

@@ -104,23 +104,17 @@ struct asked {
 /* Reads "3,4" or "-1,4"; false: it is something else. */
 static bool read_shape(const char *text, struct asked *asked)
 {
-    for (asked->dimensions = 0; asked->dimensions < ARRAY_DIMENSIONS_MAX;) {
-        char word[64];
-        uint64_t *const extent = &asked->shape[asked->dimensions++];
-        const size_t length = strcspn(text, ",");
-        if (length >= sizeof word)
+    char word[64];
+    for (asked->dimensions = 0; text != NULL;) {
+        if (asked->dimensions == ARRAY_DIMENSIONS_MAX || !parse_item(&text, ',', word, sizeof word))
             return false;
-        memcpy(word, text, length);
-        word[length] = '\0';
+        uint64_t *const extent = &asked->shape[asked->dimensions++];
         if (strcmp(word, "-1") == 0 && asked->inferred == NULL)
             *(asked->inferred = extent) = 1;
         else if (!parse_count(word, extent))
             return false;
-        if (text[length] == '\0')
-            return true;
-        text += length + 1;
     }
-    return false;
+    return true;
 }
 
 allfold_status shape_give(const char *text, struct array_info *info, struct error *error)

@@ -31,20 +31,10 @@ struct bench_plan {
 static bool for_items(const char *list, bool (*take)(struct bench_plan *plan, const char *item), struct bench_plan *plan,
                       char refused[64])
 {
-    char item[64];
-    for (const char *at = list;; at++) {
-        const size_t length = strcspn(at, ",");
-        snprintf(refused, 64, "%.*s", (int)(length < 60 ? length : 60), at);
-        if (length == 0 || length >= sizeof item)
+    while (list != NULL)
+        if (!parse_item(&list, ',', refused, 64) || !take(plan, refused))
             return false;
-        memcpy(item, at, length);
-        item[length] = '\0';
-        if (!take(plan, item))
-            return false;
-        at += length;
-        if (*at == '\0')
-            return true;
-    }
+    return true;
 }
 
 static bool take_count(struct bench_plan *plan, const char *item)

@@ -198,26 +198,16 @@ static const char *wrong_of(const struct bench_row *row, int ranks)
     return "";
 }
 
-/* The array's, of which the second dimension is folded; null for a whole array. */
-static struct json_object *shape_json(const struct bench_shape *shape)
-{
-    if (shape->length == 0)
-        return NULL;
-    struct json_object *const extents = json_object_new_array();
-    json_object_array_add(extents, json_object_new_uint64(shape->outer));
-    json_object_array_add(extents, json_object_new_uint64(shape->length));
-    json_object_array_add(extents, json_object_new_uint64(shape->inner));
-    return extents;
-}
-
 /* What holds for all rows of a case. */
 static void add_case(struct json_object *object, const struct bench_case *task, int ranks)
 {
+    const struct bench_shape *const shape = &task->shape;
+    const uint64_t extents[] = {shape->outer, shape->length, shape->inner};
     add_text(object, "fold", task->subject->name);
     add_text(object, "dtype", allfold_type_name(task->type));
     json_object_object_add(object, "count", json_object_new_uint64(task->count));
-    json_object_object_add(object, "shape", shape_json(&task->shape));
-    json_object_object_add(object, "cut", task->shape.length > 0 ? report_string(task->shape.cut_axis ? "axis" : "outer") : NULL);
+    json_object_object_add(object, "shape", shape->length > 0 ? report_counts(extents, 3) : NULL); /* null: a whole array */
+    json_object_object_add(object, "cut", shape->length > 0 ? report_string(shape->cut_axis ? "axis" : "outer") : NULL);
     json_object_object_add(object, "ranks", json_object_new_int(ranks));
     add_text(object, "data", bench_place_names[task->place]);
     add_text(object, "caches", task->warm ? "warm" : "cleared");

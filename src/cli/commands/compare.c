@@ -11,53 +11,20 @@
 
 /* ---- rank 0: which arrays there are */
 
-/* Arrays of one operand. */
-struct listed {
-    struct array_info *arrays;
-    uint64_t count, capacity;
-    struct error *error;
-};
-
-static void take(void *user, struct array_entry *entry)
-{
-    struct listed *const l = user;
-    if (array_entry_is_strange(entry)) {
-        report_left_out(entry);
-        return;
-    }
-    if (l->count == l->capacity) {
-        const uint64_t capacity = 2 * l->capacity + 16;
-        struct array_info *const larger = realloc(l->arrays, capacity * sizeof *larger);
-        if (larger == NULL) {
-            error_set(l->error, ALLFOLD_NO_MEMORY, "no memory to describe %" PRIu64 " arrays", capacity);
-            return;
-        }
-        l->arrays = larger;
-        l->capacity = capacity;
-    }
-    memcpy(&l->arrays[l->count++], &entry->info, sizeof entry->info);
-    entry->info.details = NULL;
-}
-
-static void list_arrays(struct session *session, int which, bool several, struct listed *listed)
+static void list_arrays(struct session *session, int which, bool several, struct input_list *list)
 {
     const struct settings *const settings = session->settings;
     const char *const *const name = settings->operands + which;
-    uint64_t files;
-    listed->error = &session->error;
-    if (several) {
-        array_describe_each(name, 1, &settings->hints, take, listed, &files, &session->error);
-        return;
-    }
-    listed->arrays = calloc(1, sizeof *listed->arrays);
-    if (listed->arrays == NULL)
+    if (several)
+        input_list_read(list, name, 1, &settings->hints, &session->error);
+    else if ((list->arrays = calloc(1, sizeof *list->arrays)) == NULL)
         error_set(&session->error, ALLFOLD_NO_MEMORY, "no memory to describe an array");
-    else if (array_describe_all(name, 1, &settings->hints, listed->arrays, &session->error) == ALLFOLD_OK)
-        listed->count = 1;
+    else if (array_describe_all(name, 1, &settings->hints, list->arrays, &session->error) == ALLFOLD_OK)
+        list->count = 1;
 }
 
 /* The array of that name among those that have no pair yet, or NULL. Alone, an array has any name. */
-static struct array_info *find_pair(const struct array_info *a, const struct listed *of_b, const bool *paired, bool several)
+static struct array_info *find_pair(const struct array_info *a, const struct input_list *of_b, const bool *paired, bool several)
 {
     for (uint64_t i = 0; i < of_b->count; i++)
         if (!paired[i] && (!several || strcmp(a->member, of_b->arrays[i].member) == 0))
@@ -84,40 +51,32 @@ static allfold_status check_pair(const struct array_info *a, const struct array_
     return ALLFOLD_OK;
 }
 
-static void add_pair(struct compare_items *all, const struct array_info *a, const struct array_info *b)
+/* Makes pairs of what was listed. */
+static allfold_status pair_arrays(struct compare_items *all, struct error *error)
 {
-    struct compare_item *const item = &all->items[all->count++];
-    memset(item, 0, sizeof *item);
-    memcpy(&item->a, a, sizeof *a);
-    memcpy(&item->b, b, sizeof *b);
-    check_pair(a, b, &item->refused);
-}
-
-/* Makes pairs of what was listed, which passes to *all. */
-static allfold_status pair_arrays(struct compare_items *all, const struct listed of[2], struct error *error)
-{
-    bool *const paired = calloc(of[1].count + 1, sizeof *paired);
-    all->items = calloc(of[0].count + 1, sizeof *all->items);
-    for (int i = 0; i < 2; i++)
-        all->only[i] = calloc(of[i].count + 1, sizeof *all->only[i]);
-    if (paired == NULL || all->items == NULL || all->only[0] == NULL || all->only[1] == NULL) {
-        free(paired);
-        return error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " pairs of arrays", of[0].count);
+    const struct input_list *const of = all->of;
+    bool *const paired = calloc(of[0].count + of[1].count + 1, sizeof *paired), *const is_paired[2] = {paired, paired + of[0].count};
+    all->items = calloc(of[0].count + of[1].count + 1, sizeof *all->items);
+    if (paired == NULL || all->items == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " pairs of arrays", of[0].count);
+    for (uint64_t i = 0; i < of[0].count && error->status == ALLFOLD_OK; i++) {
+        struct array_info *const a = &of[0].arrays[i], *const b = find_pair(a, &of[1], is_paired[1], all->several);
+        struct compare_item *const item = &all->items[all->count];
+        if (b == NULL)
+            continue;
+        *item = (struct compare_item){.a = a, .b = b};
+        check_pair(a, b, &item->refused);
+        is_paired[0][i] = is_paired[1][b - of[1].arrays] = true;
+        all->count++;
     }
-    for (uint64_t i = 0; i < of[0].count; i++) {
-        const struct array_info *const a = &of[0].arrays[i], *const b = find_pair(a, &of[1], paired, all->several);
-        if (b == NULL) {
-            memcpy(&all->only[0][all->only_count[0]++], a, sizeof *a);
-        } else {
-            paired[b - of[1].arrays] = true;
-            add_pair(all, a, b);
-        }
-    }
-    for (uint64_t i = 0; i < of[1].count; i++)
-        if (!paired[i])
-            memcpy(&all->only[1][all->only_count[1]++], &of[1].arrays[i], sizeof *of[1].arrays);
+    for (int side = 0; side < 2 && error->status == ALLFOLD_OK; side++)
+        for (uint64_t i = 0; i < of[side].count; i++)
+            if (!is_paired[side][i]) {
+                struct compare_item *const item = &all->items[all->count++];
+                *(side == 0 ? &item->a : &item->b) = &of[side].arrays[i];
+            }
     free(paired);
-    return ALLFOLD_OK;
+    return error->status;
 }
 
 static void list_pairs(struct session *session, struct compare_items *all)
@@ -125,19 +84,16 @@ static void list_pairs(struct session *session, struct compare_items *all)
     const struct settings *const settings = session->settings;
     struct error *const error = &session->error;
     const bool several[2] = {array_names_several(settings->operands, 1), array_names_several(settings->operands + 1, 1)};
-    struct listed of[2] = {{0}, {0}};
     all->several = several[0];
     if (several[0] != several[1])
         error_set(error, ALLFOLD_BAD_ARGUMENT, "compare: expected a pattern of names in both inputs or in none, found one in %s alone",
                   file_shown(settings->operands[several[0] ? 0 : 1]));
     for (int i = 0; i < 2 && error->status == ALLFOLD_OK; i++)
-        list_arrays(session, i, several[i], &of[i]);
-    if (error->status == ALLFOLD_OK && pair_arrays(all, of, error) == ALLFOLD_OK && !all->several)
+        list_arrays(session, i, several[i], &all->of[i]);
+    if (error->status == ALLFOLD_OK && pair_arrays(all, error) == ALLFOLD_OK && !all->several)
         error_within(error, &all->items[0].refused, "%s", "compare");
-    if (error->status == ALLFOLD_OK && of[0].count + of[1].count == 0)
+    if (error->status == ALLFOLD_OK && all->count == 0)
         error_set(error, ALLFOLD_BAD_INPUT, "%s: expected arrays of numbers, found none", file_shown(settings->operand));
-    for (int i = 0; i < 2; i++)
-        free(of[i].arrays);
 }
 
 /* ---- one pair */
@@ -175,7 +131,7 @@ static void list_places(struct session *session, const struct opened *opened, st
 
 static void compare_pair(struct session *session, struct compare_item *item)
 {
-    struct opened opened = {.b = &item->b};
+    struct opened opened = {.b = item->b};
     open_pair(session, &opened);
     if (core_compare(session->context, &opened.input, &item->found, &session->error) == ALLFOLD_OK && session->settings->compare.first > 0
         && item->found.outside > 0)
@@ -185,70 +141,53 @@ static void compare_pair(struct session *session, struct compare_item *item)
     session->outside = session->outside || (session->error.status == ALLFOLD_OK && item->found.outside > 0);
 }
 
-/* Gives every rank the description of pair i, compares it, and keeps on rank 0 what was found. */
-static void share_and_compare(struct session *session, struct compare_items *all, uint64_t i)
+/* Gives every rank the description of a pair, compares it, and keeps on rank 0 what was found. */
+static void share_and_compare(struct session *session, struct compare_item *of_root)
 {
-    const bool root = session_comm(session)->rank == 0;
-    struct compare_item none = {.place_count = 0}, *const item = root ? &all->items[i] : &none;
-    struct array_info *const input = &session->input;
-    if (root) {
-        array_release(input);
-        memcpy(input, &item->a, sizeof *input);
-        item->a.details = NULL; /* the session's now */
-    }
-    session_share_input(session);
+    struct array_info b = {.details = NULL};
+    struct compare_item other = {.b = &b}, *const item = of_root != NULL ? of_root : &other;
+    input_list_share(session, item->a);
     if (session->error.status == ALLFOLD_OK)
-        session_share(session, &item->b);
+        session_share(session, item->b);
     if (session->error.status == ALLFOLD_OK)
         compare_pair(session, item);
-    if (!root)
-        array_release(&none.b);
+    array_release(&b);
 }
 
 /* ---- all pairs */
 
+/* Those that can be compared. */
 static void compare_all(struct session *session, struct compare_items *all)
 {
     struct comm *const comm = session_comm(session);
     for (uint64_t i = 0; i < all->count && session->error.status == ALLFOLD_OK; i++) {
-        bool refused = comm->rank == 0 && all->items[i].refused.status != ALLFOLD_OK;
-        if (comm_broadcast(comm, 0, &refused, sizeof refused, &session->error) == ALLFOLD_OK && !refused)
-            share_and_compare(session, all, i);
-        session->outside = session->outside || refused;
+        struct compare_item *const item = comm->rank == 0 ? &all->items[i] : NULL;
+        bool left_out = item != NULL && (item->a == NULL || item->b == NULL || item->refused.status != ALLFOLD_OK);
+        if (comm_broadcast(comm, 0, &left_out, sizeof left_out, &session->error) == ALLFOLD_OK && !left_out)
+            share_and_compare(session, item);
+        session->outside = session->outside || left_out;
     }
 }
 
 static void release(struct compare_items *all)
 {
-    for (uint64_t i = 0; all->items != NULL && i < all->count; i++) {
-        array_release(&all->items[i].a);
-        array_release(&all->items[i].b);
+    for (uint64_t i = 0; all->items != NULL && i < all->count; i++)
         free(all->items[i].places);
-    }
-    for (int side = 0; side < 2; side++) {
-        for (uint64_t i = 0; all->only[side] != NULL && i < all->only_count[side]; i++)
-            array_release(&all->only[side][i]);
-        free(all->only[side]);
-    }
     free(all->items);
+    input_list_free(&all->of[0]);
+    input_list_free(&all->of[1]);
 }
 
 void compare_run(struct session *session)
 {
     struct comm *const comm = session_comm(session);
     struct compare_items all = {.count = 0};
-    uint64_t counts[2];
     session_begin_input(session);
     if (session->error.status != ALLFOLD_OK)
         return;
     if (comm->rank == 0)
         list_pairs(session, &all);
-    counts[0] = all.count;
-    counts[1] = all.only_count[0] + all.only_count[1];
-    comm_broadcast(comm, 0, counts, sizeof counts, &session->error);
-    if (comm->rank != 0)
-        all.count = counts[0];
-    session->outside = counts[1] > 0;
+    comm_broadcast(comm, 0, &all.count, sizeof all.count, &session->error);
     compare_all(session, &all);
     const double seconds = session_seconds(session);
     session_phases(session);

@@ -36,7 +36,7 @@ static void add_real(struct report_rows *rows, const char *name, double number)
 
 static bool has_missing(const struct compare_item *item)
 {
-    return encoding_has_missing(&item->a.encoding) || encoding_has_missing(&item->b.encoding);
+    return encoding_has_missing(&item->a->encoding) || encoding_has_missing(&item->b->encoding);
 }
 
 static struct report_rows report_rows_of(const struct compare_item *item)
@@ -84,9 +84,9 @@ static void add_place(const struct compare_item *item, const struct compare_plac
 {
     struct json_object *const object = json_object_new_object();
     json_object_object_add(object, "index", json_object_new_uint64(place->index));
-    json_object_object_add(object, "place", report_place(&item->a, place->index));
-    json_object_object_add(object, "a", place_value(item->a.type, place->a, place->missing_a));
-    json_object_object_add(object, "b", place_value(item->b.type, place->b, place->missing_b));
+    json_object_object_add(object, "place", report_place(item->a, place->index));
+    json_object_object_add(object, "a", place_value(item->a->type, place->a, place->missing_a));
+    json_object_object_add(object, "b", place_value(item->b->type, place->b, place->missing_b));
     json_object_array_add(list, object);
 }
 
@@ -101,7 +101,7 @@ static void add_found(const struct session *session, const struct compare_item *
         if (largest == NULL)
             continue;
         add_text(object, row->name, "_index", placed ? json_object_new_uint64(largest->index) : NULL);
-        add_text(object, row->name, "_place", placed ? report_place(&item->a, largest->index) : NULL);
+        add_text(object, row->name, "_place", placed ? report_place(item->a, largest->index) : NULL);
         add_text(object, row->name, "_a", placed ? report_value(largest->a) : NULL);
         add_text(object, row->name, "_b", placed ? report_value(largest->b) : NULL);
     }
@@ -121,11 +121,13 @@ static void add_array(struct json_object *object, const char *name, const char *
     json_object_object_add(object, type, json_object_new_string(allfold_type_name(info->type)));
 }
 
-static void add_only(struct json_object *report, const char *name, const struct array_info *arrays, uint64_t count)
+/* The names of the arrays that only A has, or only B. */
+static void add_only(struct json_object *report, const char *name, const struct compare_items *all, bool of_a)
 {
     struct json_object *const list = json_object_new_array();
-    for (uint64_t i = 0; i < count; i++)
-        json_object_array_add(list, report_string(arrays[i].member));
+    for (uint64_t i = 0; i < all->count; i++)
+        if ((of_a ? all->items[i].b : all->items[i].a) == NULL)
+            json_object_array_add(list, report_string((of_a ? all->items[i].a : all->items[i].b)->member));
     json_object_object_add(report, name, list);
 }
 
@@ -134,10 +136,12 @@ static void add_pairs(const struct session *session, const struct compare_items 
     struct json_object *const arrays = json_object_new_array();
     for (uint64_t i = 0; i < all->count; i++) {
         const struct compare_item *const item = &all->items[i];
+        if (item->a == NULL || item->b == NULL)
+            continue;
         struct json_object *const array = json_object_new_object();
-        json_object_object_add(array, "name", report_string(item->a.member));
-        add_array(array, "input", "dtype", &item->a);
-        add_array(array, "second", "second_dtype", &item->b);
+        json_object_object_add(array, "name", report_string(item->a->member));
+        add_array(array, "input", "dtype", item->a);
+        add_array(array, "second", "second_dtype", item->b);
         if (item->refused.status != ALLFOLD_OK)
             json_object_object_add(array, "refused", report_string(item->refused.text));
         else
@@ -145,8 +149,8 @@ static void add_pairs(const struct session *session, const struct compare_items 
         json_object_array_add(arrays, array);
     }
     json_object_object_add(report, "arrays", arrays);
-    add_only(report, "only_a", all->only[0], all->only_count[0]);
-    add_only(report, "only_b", all->only[1], all->only_count[1]);
+    add_only(report, "only_a", all, true);
+    add_only(report, "only_b", all, false);
     json_object_object_add(report, "within", json_object_new_boolean(!session->outside));
 }
 
@@ -159,8 +163,8 @@ static void print_json(const struct session *session, const struct compare_items
         json_object_object_del(report, "count");
         add_pairs(session, all, report);
     } else {
-        add_array(report, "input", "dtype", &all->items[0].a);
-        add_array(report, "second", "second_dtype", &all->items[0].b);
+        add_array(report, "input", "dtype", all->items[0].a);
+        add_array(report, "second", "second_dtype", all->items[0].b);
         add_found(session, &all->items[0], report);
     }
     report_end(session, report, seconds);
@@ -174,9 +178,9 @@ static void print_places(const struct compare_item *item)
 {
     for (uint64_t i = 0; i < item->place_count; i++) {
         const struct compare_place *const place = &item->places[i];
-        const struct number_text a = number_value(compare_value(item->a.type, place->a)), b = number_value(compare_value(item->b.type, place->b));
+        const struct number_text a = number_value(compare_value(item->a->type, place->a)), b = number_value(compare_value(item->b->type, place->b));
         fputs("  outside", stdout);
-        report_index(&item->a, place->index);
+        report_index(item->a, place->index);
         print_values(place->missing_a ? "missing" : a.text, place->missing_b ? "missing" : b.text);
         putchar('\n');
     }
@@ -184,7 +188,7 @@ static void print_places(const struct compare_item *item)
 
 static void print_largest(const struct compare_item *item, const allfold_largest *largest)
 {
-    report_index(&item->a, largest->index);
+    report_index(item->a, largest->index);
     if (largest->index != ALLFOLD_NO_INDEX)
         print_values(number_value(largest->a).text, number_value(largest->b).text);
 }
@@ -206,7 +210,11 @@ static void print_table(const struct session *session, const struct compare_item
 static void print_line(const struct compare_item *item)
 {
     const allfold_comparison *const found = &item->found;
-    text_print(stdout, item->a.member);
+    text_print(stdout, (item->a != NULL ? item->a : item->b)->member);
+    if (item->a == NULL || item->b == NULL) {
+        printf("  only in %s\n", item->b == NULL ? "the first" : "the second");
+        return;
+    }
     if (item->refused.status != ALLFOLD_OK) {
         fputs("  not compared: ", stdout);
         text_print(stdout, item->refused.text);
@@ -226,21 +234,13 @@ static void print_line(const struct compare_item *item)
     print_places(item);
 }
 
-static void print_only(const char *which, const struct array_info *arrays, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        text_print(stdout, arrays[i].member);
-        printf("  only in %s\n", which);
-    }
-}
-
 static void print_text(const struct session *session, const struct compare_items *all, double seconds)
 {
     if (!all->several) {
         if (!session->settings->quiet) {
             char name[ARRAY_NAME_BYTES];
             fputs("compare with ", stdout);
-            text_print(stdout, array_name(&all->items[0].b, name));
+            text_print(stdout, array_name(all->items[0].b, name));
             report_circumstances(session, ALLFOLD_LEVEL_EXACT, seconds);
         }
         print_table(session, &all->items[0]);
@@ -248,8 +248,6 @@ static void print_text(const struct session *session, const struct compare_items
     }
     for (uint64_t i = 0; i < all->count; i++)
         print_line(&all->items[i]);
-    print_only("the first", all->only[0], all->only_count[0]);
-    print_only("the second", all->only[1], all->only_count[1]);
 }
 
 void compare_report(struct session *session, const struct compare_items *all, double seconds)

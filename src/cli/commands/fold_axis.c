@@ -80,13 +80,8 @@ static void plan_about(const struct session *session, struct fold_axis *f)
 
 static void tell_note(const struct session *session, const struct fold_axis *f)
 {
-    if (f->about.note[0] == '\0' || session->settings->quiet)
-        return;
-    fputs("allfold: ", stderr);
-    text_print(stderr, file_shown(session->settings->output));
-    fputs(": ", stderr);
-    text_print(stderr, f->about.note);
-    putc('\n', stderr);
+    if (f->about.note[0] != '\0' && !session->settings->quiet)
+        text_tell(file_shown(session->settings->output), f->about.note);
 }
 
 static void plan_files(const struct settings *settings, struct fold_axis *f)

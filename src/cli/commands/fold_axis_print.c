@@ -54,7 +54,7 @@ static void print_json(const struct session *session, const struct fold_axis *f,
     struct json_object *const report = report_begin(session, fold_level(f->call.fold, f->call.level));
     struct json_object *const types = json_object_new_object(), *const results = json_object_new_object();
     axes_report(&f->axes, &f->array, report);
-    json_object_object_add(report, "shape", report_shape(f->shape));
+    json_object_object_add(report, "shape", report_counts(f->shape->shape, f->shape->dimensions));
     for (int k = 0; k < f->count; k++) {
         json_object_object_add(types, f->arrays[k].name, json_object_new_string(allfold_type_name(f->arrays[k].type)));
         if (f->file_count == 0)

@@ -1,8 +1,8 @@
 /* Runs folds of several arrays: `norm2 'model.safetensors:*'` gives the value of each, and with --total one value, as of all joined. */
 #include "cli/commands/fold.h"
+#include "cli/commands/list.h"
 
 #include "cli/report.h"
-#include "cli/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,42 +11,20 @@
 /* On rank 0 the arrays and their results; on the others their number. */
 struct many {
     struct session *session;
-    struct report_items all;
-    uint64_t capacity;
+    struct input_list list;
+    struct report_item *items;
+    uint64_t count;
 };
 
-/* Of which --total makes no one value. */
-static bool is_of_other_type(const struct many *m, const struct array_info *input)
+/* --total makes one value of arrays of one type. */
+static void check_types(const struct many *m, struct error *error)
 {
+    const struct array_info *const arrays = m->list.arrays;
     char name[ARRAY_NAME_BYTES];
-    if (!m->session->settings->total || m->all.count == 0 || input->type == m->all.items[0].input.type)
-        return false;
-    error_set(&m->session->error, ALLFOLD_BAD_INPUT, "%s: expected arrays of one type for --total, %s so far, found %s",
-              file_shown(array_name(input, name)), allfold_type_name(m->all.items[0].input.type), allfold_type_name(input->type));
-    return true;
-}
-
-static void take(void *user, struct array_entry *entry)
-{
-    struct many *const m = user;
-    if (array_entry_is_strange(entry)) {
-        report_left_out(entry);
-        return;
-    }
-    if (is_of_other_type(m, &entry->info))
-        return;
-    if (m->all.count == m->capacity) {
-        const uint64_t capacity = 2 * m->capacity + 16;
-        struct report_item *const larger = realloc(m->all.items, capacity * sizeof *larger);
-        if (larger == NULL) {
-            error_set(&m->session->error, ALLFOLD_NO_MEMORY, "no memory to describe %" PRIu64 " arrays", capacity);
-            return;
-        }
-        m->all.items = larger;
-        m->capacity = capacity;
-    }
-    memcpy(&m->all.items[m->all.count++].input, &entry->info, sizeof entry->info);
-    entry->info.details = NULL;
+    for (uint64_t i = 1; i < m->list.count && m->session->settings->total; i++)
+        if (arrays[i].type != arrays[0].type)
+            error_set(error, ALLFOLD_BAD_INPUT, "%s: expected arrays of one type for --total, %s so far, found %s",
+                      file_shown(array_name(&arrays[i], name)), allfold_type_name(arrays[0].type), allfold_type_name(arrays[i].type));
 }
 
 /* Rank 0: describes all. */
@@ -54,23 +32,19 @@ static void list_arrays(struct many *m)
 {
     const struct settings *const settings = m->session->settings;
     struct error *const error = &m->session->error;
-    uint64_t files;
-    array_describe_each(settings->operands, settings->operand_count, &settings->hints, take, m, &files, error);
-    m->all.one_file = files == 1;
-    if (m->all.count == 0)
+    if (input_list_read(&m->list, settings->operands, settings->operand_count, &settings->hints, error) == ALLFOLD_OK)
+        check_types(m, error);
+    m->count = m->list.count;
+    if (m->count == 0)
         error_set(error, ALLFOLD_BAD_INPUT, "%s: expected arrays of numbers, found none", file_shown(settings->operand));
+    else if ((m->items = calloc(m->count, sizeof *m->items)) == NULL)
+        error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " results", m->count);
 }
 
 /* The session's input becomes number i. Collective. */
 static void share_input(struct many *m, uint64_t i)
 {
-    struct array_info *const input = &m->session->input;
-    if (session_comm(m->session)->rank == 0) {
-        array_release(input);
-        memcpy(input, &m->all.items[i].input, sizeof *input);
-        m->all.items[i].input.details = NULL; /* the session's now */
-    }
-    session_share_input(m->session);
+    input_list_share(m->session, session_comm(m->session)->rank == 0 ? &m->list.arrays[i] : NULL);
 }
 
 /* Puts the array's name before the text of an error that all ranks have. */
@@ -88,7 +62,7 @@ static void fold_each(struct many *m)
     struct session *const session = m->session;
     struct partial_file partial;
     struct fold_results result;
-    for (uint64_t i = 0; i < m->all.count && session->error.status == ALLFOLD_OK; i++) {
+    for (uint64_t i = 0; i < m->count && session->error.status == ALLFOLD_OK; i++) {
         share_input(m, i);
         if (session->error.status != ALLFOLD_OK)
             return;
@@ -98,10 +72,8 @@ static void fold_each(struct many *m)
         fold_input_result(session, &partial, &result);
         if (session->error.status != ALLFOLD_OK)
             name_error(session);
-        else if (session_comm(session)->rank == 0) {
-            m->all.items[i].result = result;
-            m->all.items[i].missing = session->missing;
-        }
+        else if (session_comm(session)->rank == 0)
+            m->items[i] = (struct report_item){&m->list.arrays[i], session->missing, result};
     }
 }
 
@@ -112,7 +84,7 @@ static void run_each(struct many *m)
     const double seconds = session_seconds(session);
     session_phases(session);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
-        report_each(session, &m->all, seconds);
+        report_each(session, &(struct report_items){m->items, m->count, m->list.files == 1}, seconds);
 }
 
 /* Folds the arrays one after the other, and puts their partials together. */
@@ -121,7 +93,7 @@ static void fold_total(struct many *m, struct partial_file *all)
     struct session *const session = m->session;
     struct partial_file next;
     char name[ARRAY_NAME_BYTES];
-    for (uint64_t i = 0; i < m->all.count && session->error.status == ALLFOLD_OK; i++) {
+    for (uint64_t i = 0; i < m->count && session->error.status == ALLFOLD_OK; i++) {
         share_input(m, i);
         if (session->error.status != ALLFOLD_OK)
             return;
@@ -192,14 +164,13 @@ void fold_many_run(struct session *session)
         return;
     if (session_comm(session)->rank == 0)
         list_arrays(&m);
-    comm_broadcast(session_comm(session), 0, &m.all.count, sizeof m.all.count, &session->error);
+    comm_broadcast(session_comm(session), 0, &m.count, sizeof m.count, &session->error);
     if (session->error.status == ALLFOLD_OK && session->settings->total)
         session_partial_begin(session);
     if (session->error.status == ALLFOLD_OK && session->settings->total)
         run_total(&m);
     else if (session->error.status == ALLFOLD_OK)
         run_each(&m);
-    for (uint64_t i = 0; m.all.items != NULL && i < m.all.count; i++)
-        array_release(&m.all.items[i].input);
-    free(m.all.items);
+    input_list_free(&m.list);
+    free(m.items);
 }

@@ -68,14 +68,6 @@ static void put_entry(void *user, const struct array_entry *entry)
     putc('\n', text->file);
 }
 
-static struct json_object *numbers(const uint64_t *values, uint32_t count)
-{
-    struct json_object *array = json_object_new_array();
-    for (uint32_t i = 0; i < count; i++)
-        json_object_array_add(array, json_object_new_uint64(values[i]));
-    return array;
-}
-
 static struct json_object *names(const char *const *texts, uint32_t count)
 {
     struct json_object *array = json_object_new_array();
@@ -97,11 +89,11 @@ static void add_entry(void *user, const struct array_entry *entry)
     json_object_object_add(object, "name", entry->name != NULL ? report_string(entry->name) : NULL);
     json_object_object_add(object, "dtype", type != ALLFOLD_TYPE_NONE ? json_object_new_string(allfold_type_name(type)) : NULL);
     json_object_object_add(object, "file_type", report_string(array_entry_type(entry)));
-    json_object_object_add(object, "shape", !entry->shapeless ? numbers(info->shape, info->dimensions) : NULL);
+    json_object_object_add(object, "shape", !entry->shapeless ? report_counts(info->shape, info->dimensions) : NULL);
     report_slice(info, object);
     json_object_object_add(object, "dimensions",
                            entry->dimension_names != NULL ? names(entry->dimension_names, info->dimensions) : NULL);
-    json_object_object_add(object, "chunks", entry->chunk != NULL ? numbers(entry->chunk, info->dimensions) : NULL);
+    json_object_object_add(object, "chunks", entry->chunk != NULL ? report_counts(entry->chunk, info->dimensions) : NULL);
     json_object_object_add(object, "filters", text_or_null(entry->filters));
     json_object_object_add(object, "missing", text_or_null(missing));
     json_object_object_add(object, "packing", text_or_null(packing));

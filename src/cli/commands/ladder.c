@@ -32,19 +32,15 @@ struct ladder_plan {
 };
 
 /* "1000", "2^24", "0-70" or "71-4200:59". */
-static bool parse_range(const char *text, struct counts *counts)
+static bool parse_range(char *text, struct counts *counts)
 {
-    char copy[100];
-    if (strlen(text) >= sizeof copy)
-        return false;
-    strcpy(copy, text);
-    char *const dash = strchr(copy, '-'), *const colon = dash != NULL ? strchr(dash, ':') : NULL;
+    char *const dash = strchr(text, '-'), *const colon = dash != NULL ? strchr(dash, ':') : NULL;
     if (dash != NULL)
         *dash = '\0';
     if (colon != NULL)
         *colon = '\0';
     counts->step = 1;
-    if (!parse_count(copy, &counts->first))
+    if (!parse_count(text, &counts->first))
         return false;
     counts->last = counts->first;
     if (dash != NULL && !parse_count(dash + 1, &counts->last))
@@ -58,12 +54,10 @@ static bool parse_range(const char *text, struct counts *counts)
 /* Comma-separated ranges. */
 static allfold_status parse_counts(const char *text, struct ladder_plan *plan, struct error *error)
 {
-    char copy[RANGES_MAX * 32];
-    char *unparsed = copy, *item;
-    bool right = strlen(text) < sizeof copy;
-    snprintf(copy, sizeof copy, "%s", text);
-    while (right && (item = strsep(&unparsed, ",")) != NULL)
-        right = plan->count_count < RANGES_MAX && parse_range(item, &plan->counts[plan->count_count++]);
+    char item[100];
+    bool right = true;
+    for (const char *at = text; right && at != NULL;)
+        right = plan->count_count < RANGES_MAX && parse_item(&at, ',', item, sizeof item) && parse_range(item, &plan->counts[plan->count_count++]);
     if (right)
         return ALLFOLD_OK;
     return error_set(error, ALLFOLD_BAD_ARGUMENT,
@@ -85,12 +79,10 @@ static bool parse_shape(char *text, struct ladder_shape *shape)
 /* Shapes separated by blanks. */
 static allfold_status parse_shapes(const char *text, struct ladder_plan *plan, struct error *error)
 {
-    char copy[SHAPES_MAX * 24];
-    char *unparsed = copy, *item;
-    bool right = strlen(text) < sizeof copy;
-    snprintf(copy, sizeof copy, "%s", text);
-    while (right && (item = strsep(&unparsed, " ")) != NULL)
-        right = plan->shape_count < SHAPES_MAX && parse_shape(item, &plan->shapes[plan->shape_count++]);
+    char item[100];
+    bool right = true;
+    for (const char *at = text; right && at != NULL;)
+        right = plan->shape_count < SHAPES_MAX && parse_item(&at, ' ', item, sizeof item) && parse_shape(item, &plan->shapes[plan->shape_count++]);
     if (right)
         return ALLFOLD_OK;
     return error_set(error, ALLFOLD_BAD_ARGUMENT,

@@ -38,16 +38,9 @@ static uint64_t parse_numbers(const char *option, const char *text, double *numb
 {
     uint64_t count = 0;
     char word[64];
-    for (const char *at = text; error->status == ALLFOLD_OK; at++) {
-        const size_t length = strcspn(at, ",");
-        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : 0), at);
-        if (count == most || !parse_real(word, &numbers[count])) /* no number is empty */
+    for (const char *at = text; at != NULL && error->status == ALLFOLD_OK; count++)
+        if (count == most || !parse_item(&at, ',', word, sizeof word) || !parse_real(word, &numbers[count]))
             error_set(error, ALLFOLD_BAD_ARGUMENT, "--%s: expected up to %" PRIu64 " numbers with commas between them, found '%.100s'", option, most, text);
-        count++;
-        at += length;
-        if (*at == '\0')
-            break;
-    }
     return count;
 }
 
@@ -83,9 +76,9 @@ static double *read_edges(struct session *session, uint64_t *count)
     struct error *const error = &session->error;
     struct array_info *const info = calloc(1, sizeof *info);
     struct source *source = NULL;
-    struct reader *reader = NULL;
     double *edges = NULL;
-    void *buffer = NULL;
+    unsigned char *elements = NULL;
+    uint64_t found = 0;
     if (info == NULL || array_describe(name, NULL, info, error) != ALLFOLD_OK)
         goto end;
     const uint64_t n = info->count;
@@ -97,27 +90,21 @@ static double *read_edges(struct session *session, uint64_t *count)
                   BINS_MOST + 1, n, info->dimensions, info->dimensions == 1 ? "" : "s");
         goto end;
     }
-    buffer = aligned_alloc(4096, pages(reader_room(n, allfold_type_bytes(info->type))));
+    const size_t each = allfold_type_bytes(info->type);
     edges = malloc(n * sizeof *edges);
-    struct piece piece = {.count = n};
-    if (buffer == NULL || edges == NULL)
+    if (edges == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " edges", n);
-    else if (source_open(info, &source, error) == ALLFOLD_OK && source->open_reader(source, &reader, error) == ALLFOLD_OK
-             && reader->read(reader, &(struct read_request){{0, n}, 0, buffer, false}, &piece, error) == ALLFOLD_OK) {
-        if (piece.count < n)
-            error_set(error, ALLFOLD_BAD_ARGUMENT, "--edges=%s: expected numbers, found %" PRIu64 " missing values", file_shown(name), n - piece.count);
-        for (uint64_t i = 0; i < piece.count; i++) {
-            uint64_t bits = 0;
-            memcpy(&bits, (const char *)piece.elements + i * allfold_type_bytes(info->type), allfold_type_bytes(info->type));
-            edges[i] = order_real(info->type, order_key(info->type, bits));
-        }
+    else if (source_open(info, &source, error) == ALLFOLD_OK && (elements = source_read_all(source, n, &found, error)) != NULL && found < n)
+        error_set(error, ALLFOLD_BAD_ARGUMENT, "--edges=%s: expected numbers, found %" PRIu64 " missing values", file_shown(name), n - found);
+    for (uint64_t i = 0; i < found; i++) {
+        uint64_t bits = 0;
+        memcpy(&bits, elements + i * each, each);
+        edges[i] = order_real(info->type, order_key(info->type, bits));
     }
     *count = n;
 end:
-    if (reader != NULL)
-        reader->close(reader);
     source_close(source);
-    free(buffer);
+    free(elements);
     if (info != NULL)
         array_release(info);
     free(info);
