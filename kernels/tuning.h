@@ -201,7 +201,7 @@ constexpr struct {
 constexpr struct {
     int threads, vectors, blocks;
     uint64_t least;
-} COUNTED_SHAPE = {256, 2, 3, 12288};
+} COUNTED_SHAPE = {256, 2, 3, 24576};
 constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: words that threads share cannot overflow */
 
 /* Folds of several arrays. A block takes `split` elements; of arrays that would have more than `most` splits, more. */
