@@ -188,6 +188,13 @@ def rounded(number, to):
     return float(found) if abs(found) <= largest else math.copysign(math.inf, found)
 
 
+def integers(row):
+    """Finite numbers as integers, and the power of two by which they are multiplied: sums of fractions take ten times as long."""
+    ratios = [v.as_integer_ratio() for v in row]
+    unit = max((below for _, below in ratios), default=1)
+    return [above * (unit // below) for above, below in ratios], unit
+
+
 class Weighted(Spread):
     """The same with weights, which broadcast along some dimensions. wrong: one of them is not taken."""
     def __init__(self, random, wrong=False, **given):
@@ -213,9 +220,10 @@ class Weighted(Spread):
         return self.array.tobytes() + self.gap + self.w.tobytes() + bytes(-self.w.nbytes % 8)
 
     def due(self, x, w):
-        pairs = [(fractions.Fraction(v), fractions.Fraction(u)) for v, u in zip(x, w) if math.isfinite(v) and math.isfinite(u)]
+        finite = [(v, u) for v, u in zip(x, w) if math.isfinite(v) and math.isfinite(u)]
         products = [v * u for v, u in zip(x, w) if not (math.isfinite(v) and math.isfinite(u))]
-        total, first, second = (sum(u * v ** k for v, u in pairs) for k in range(3))
+        (x, x_unit), (w, w_unit) = integers([v for v, _ in finite]), integers([u for _, u in finite])
+        total, first, second = (fractions.Fraction(sum(u * v ** k for v, u in zip(x, w)), w_unit * x_unit ** k) for k in range(3))
         if self.name != "sum" and total == 0 or products and self.name in ("variance", "std"):
             return math.nan
         if products:
@@ -269,9 +277,7 @@ def root(x):
 
 def exact_variance(case, row):
     """As a fraction, of finite numbers."""
-    n, ratios = len(row), [v.as_integer_ratio() for v in row]
-    unit = max(below for _, below in ratios)
-    x = [above * (unit // below) for above, below in ratios]
+    n, (x, unit) = len(row), integers(row)
     return fractions.Fraction(n * sum(v * v for v in x) - sum(x) ** 2, unit * unit * n * (n - case.ddof))
 
 
@@ -300,7 +306,8 @@ def one(case, name, row):
         if n == 0:
             raise NoValue
         if has_exact_mean(case) and all(map(math.isfinite, row)):
-            return float(sum(map(fractions.Fraction, row)) / n), None
+            x, unit = integers(row)
+            return float(fractions.Fraction(sum(x), unit * n)), None
         return (fsum(row) / n if floating else sum(row) / n), None
     if name == "sum":
         return (fsum(row) if floating else sum(row)), None
@@ -517,8 +524,9 @@ def check(folder, what, cases, ranks, backend, before=None, env=None):
         if found is None:
             tap.skip(f"no {backend} here")
         return found
-    faults = [f"{case}: {fault}" for case, one_found in zip(cases, found)
-              for fault in [case.check(one_found)] if fault]
+    # what was found before has been checked
+    faults = [f"{case}: {fault}" for case, now, then in zip(cases, found, before or itertools.repeat(None))
+              for fault in [now != then and case.check(now)] if fault]
     if before:
         faults += [f"{case}: other bits than before" for case, now, then in zip(cases, found, before)
                    if not case.fast and case.name != "prod" and bits_of(case, now) != bits_of(case, then)]

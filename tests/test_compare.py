@@ -56,15 +56,14 @@ def narrower(a_type, b_type):
 
 def step(dtype, x):
     """The place of a number among those of a type, to which it is rounded."""
-    with np.errstate(over="ignore"):
-        if dtype == "bf16":  # by way of an f32 that is rounded to odd
-            nearest = np.float32(x)
-            bits = int(nearest.view(np.uint32))
-            if float(nearest) != x and not bits & 1:
-                bits += 1 if (abs(float(nearest)) < abs(x)) else -1
-            bits = bits + 0x7FFF + (bits >> 16 & 1) >> 16
-            return -(bits & 0x7FFF) if bits >> 15 else bits
-        held = np.array(x, np.float64).astype(cli.ULP_TYPES[dtype])
+    if dtype == "bf16":  # by way of an f32 that is rounded to odd
+        nearest = np.float32(x)
+        bits = int(nearest.view(np.uint32))
+        if float(nearest) != x and not bits & 1:
+            bits += 1 if (abs(float(nearest)) < abs(x)) else -1
+        bits = bits + 0x7FFF + (bits >> 16 & 1) >> 16
+        return -(bits & 0x7FFF) if bits >> 15 else bits
+    held = np.array(x, np.float64).astype(cli.ULP_TYPES[dtype])
     bits, width = int(held.view(f"u{held.itemsize}")), 8 * held.itemsize
     return -(bits & (1 << width - 1) - 1) if bits >> width - 1 else bits
 
@@ -77,9 +76,10 @@ class Due:
         self.different = self.nan_a = self.nan_b = self.nan_both = self.total = self.squares = 0
         self.infinite, self.outside, self.count = set(), [], len(a)
         self.largest = [(0 if i == 2 else 0.0, -1, 0, 0) for i in range(3)]
-        for i, (x, y) in enumerate(zip(a, b)):
-            if x != y:
-                self.take(i, x, y)
+        with np.errstate(over="ignore"):
+            for i, (x, y) in enumerate(zip(a, b)):
+                if x != y:
+                    self.take(i, x, y)
         self.finish()
 
     def take_nan(self, i, x, y):

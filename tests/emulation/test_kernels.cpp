@@ -768,7 +768,8 @@ static void test_sums(allfold_type type)
     if (!tap_wanted("sums of exponentials of %s", allfold_type_name(type)))
         return;
     for (const auto &c : cases)
-        for (int draw = 0; right && draw < (c.box.outer > 400 ? 1 : 3 * DRAW_COUNT); draw++, count++) {
+        /* every other pair of a monoid and a draw; of neighbouring cases the others */
+        for (int draw = c.box.outer > 400 ? 0 : (int)(&c - cases) % 2; right && draw < (c.box.outer > 400 ? 1 : 3 * DRAW_COUNT); draw += 2, count++) {
             const struct box &box = c.box;
             static const enum monoid firsts[] = {MONOID_sumexp_half, MONOID_sumexp};
             const uint64_t n = (box.outer - 1) * box.outer_stride + (box.length - 1) * box.axis_stride + box.inner;
