@@ -3,7 +3,7 @@
 
 #include "bench/bench.h"
 #include "bench/data.h"
-#include "fold/table.h"
+#include "fold/axis.h"
 #include "measure/cub.h"
 
 #ifdef __cplusplus

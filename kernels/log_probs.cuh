@@ -220,6 +220,20 @@ template <class Element> struct column_walk {
         x.turn();
         return x;
     }
+    /* take(s, vectors), tile by tile, for each column s that shares the word. */
+    template <class Take> __device__ __forceinline__ void for_each(const Take &take_column)
+    {
+#pragma unroll 1
+        while (left > 0) {
+            const words x = take();
+#pragma unroll
+            for (int s = 0; s < words::side; s++) {
+                uint4 vectors[words::vectors];
+                x.vectors_of(s, vectors);
+                take_column(s, vectors);
+            }
+        }
+    }
 };
 
 /* A thread a column: the partials of its members, at(i), made one; then end(partial, result). */

@@ -21,16 +21,7 @@ columns_sumexp(const __grid_constant__ struct logits_columns cut, const __grid_c
 #pragma unroll
     for (int s = 0; s < side; s++)
         of[s].start(0);
-#pragma unroll 1
-    while (walk.left > 0) {
-        const words x = walk.take();
-#pragma unroll
-        for (int s = 0; s < side; s++) {
-            uint4 vectors[words::vectors];
-            x.vectors_of(s, vectors);
-            of[s].take(vectors, 0);
-        }
-    }
+    walk.for_each([&](int s, const uint4 *x) { of[s].take(x, 0); });
 #pragma unroll
     for (int s = 0; s < side; s++) {
         const float max = of[s].template end<1>();

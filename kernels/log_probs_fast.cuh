@@ -233,18 +233,22 @@ template <class Element, bool weighted, int vectors = LOGITS_SHAPE.vectors, bool
         }
         return all_max;
     }
-    /* Makes up for the rest of ln 2 in the terms of exp_without_rest_f32. The maximum gets the term that will be taken out. terms: of the monoid. */
+    /* Makes up for the rest of ln 2 in the terms of exp_without_rest_f32. The maximum gets the term that will be taken out. terms: of the monoid; of 16 bits, TERMS_QUICK. */
     template <class Partial> static __device__ __forceinline__ void close(Partial *partial, enum terms terms)
     {
         if constexpr (!weighted && !half) {
             const float max = (float)partial->max;
             if (!(fabsf(max) <= EXP_WHOLE) || (!is_short && terms == TERMS_QUICK))
                 return;
-            const struct exp_anchor_f32 anchor = exp_anchor_f32(partial->max, SOFTMAX_RANGE_F32), anchor_f32 = exp_anchor_f32(partial->max, EXP_TERM_RANGE_F32);
+            const struct exp_anchor_f32 anchor = exp_anchor_f32(partial->max, SOFTMAX_RANGE_F32);
             const double down = power_of_two(-SOFTMAX_UP_F32), quick = (double)exp_quick_f32(max, &anchor) * down;
-            const double found = is_short ? (double)exp_without_rest_f32(max, &anchor) * down : quick;
-            const double rest = is_short ? (double)(anchor.shift - EXP_SHIFT_F32) * (double)EXP_LN2_REST_F32 : 0.0, others = partial->sum.high - found;
-            partial->sum.high = fma(others, rest, others) + (terms == TERMS_QUICK ? quick : exp_term_f32(max, &anchor_f32));
+            if constexpr (is_short) {
+                const double others = partial->sum.high - (double)exp_without_rest_f32(max, &anchor) * down;
+                partial->sum.high = fma(others, (double)(anchor.shift - EXP_SHIFT_F32) * (double)EXP_LN2_REST_F32, others) + quick;
+            } else {
+                const struct exp_anchor_f32 anchor_f32 = exp_anchor_f32(partial->max, EXP_TERM_RANGE_F32);
+                partial->sum.high = (partial->sum.high - quick) + exp_term_f32(max, &anchor_f32);
+            }
         }
     }
 };
