@@ -1,4 +1,4 @@
-/* Log-probabilities of rows, and their gradient; sums of exponentials of rows at level fast.
+/* Log-probabilities of rows, and their gradient; sums of exponentials of rows at level fast; places of the extremes of rows of 16 bits.
 
      logits_rows_fold   at level fast, rows whose elements lie side by side; a block has some of them, or a split of one
          each warp: takes a row after the other, or a part of each row, and adds its tiles
@@ -50,19 +50,81 @@ int logits_end_launch(const struct axis_work *work, void *stream)
 
 /* ---- rows at level fast */
 
+/* What is found of a row: how a thread takes elements, what becomes of a warp's part, and of the row. marked: partials get marks of targets. placed: the maximum's place
+   is wanted. */
+template <class Of, bool weighted, bool half> struct sums_found {
+    typedef Of Element;
+    typedef fast_partial<weighted> Partial;
+    typedef fast_row<Element, weighted, LOGITS_SHAPE.vectors, half> row;
+    static constexpr bool negative = false, lowest_counts = false, placed = weighted, marked = weighted, finishes = !half;
+    static constexpr enum monoid monoid = weighted ? MONOID_logits : MONOID_sumexp_quick;
+    static __device__ __forceinline__ typename Partial::type of(const row &row, const row_vectors<Element> &, float max, uint32_t place, uint64_t first)
+    {
+        return Partial::of(row, max != max ? (double)-INFINITY : (double)max, place == UINT32_MAX ? ALLFOLD_NO_INDEX : first + place);
+    }
+};
+
+/* The largest element of 16 bits, or the smallest: the largest of all with the other sign. */
+template <class Of, bool smallest> struct extreme_found {
+    typedef Of Element;
+    static constexpr bool negative = smallest, lowest_counts = true, placed = true, marked = false, finishes = true;
+    static constexpr enum monoid monoid = smallest ? MONOID_argmin : MONOID_argmax;
+    struct Partial {
+        typedef fold_of<monoid, float> fold;
+        typedef typename fold::partial type;
+        static __device__ __forceinline__ void combine(type *a, type *b) { fold::combine(a, b); }
+    };
+    struct row : row_logits {
+        __device__ __forceinline__ void start(uint32_t)
+        {
+            max = -INFINITY;
+            nan = false;
+            best = UINT32_MAX; /* a warp may have no tile of a short split */
+        }
+        __device__ __forceinline__ void take(const uint4 *x, uint32_t v)
+        {
+            float largest = -INFINITY;
+            vectors_extreme<Element, LOGITS_SHAPE.vectors>(&largest, x);
+            nan |= largest != largest;
+            best = largest > max || best == UINT32_MAX ? v : best;
+            max = largest > max ? largest : max;
+        }
+        template <uint32_t members> __device__ __forceinline__ float end() const
+        {
+            float all_max = nan ? (float)NAN : max;
+            lanes_share(&all_max, members, take_larger());
+            return all_max;
+        }
+        static __device__ __forceinline__ void close(typename Partial::type *, enum terms) {}
+    };
+    static __device__ __forceinline__ typename Partial::type of(const row &, const row_vectors<Element, negative> &elements, float max, uint32_t place, uint64_t first)
+    {
+        typename Partial::type partial = Partial::fold::identity();
+        if (max != max) {
+            partial.nans = 1;
+            partial.nan_index = first + place;
+        } else if (place != UINT32_MAX) {
+            partial.value = Element::load(elements.x[place]);
+            partial.index = first + place;
+        }
+        return partial;
+    }
+};
+
 /* What a block has of the rows: `items` of them, or of their splits. Each is cut among 2^cut_bits of its warps. terms: of the monoid. */
 struct rows_block {
     uint32_t items, cut_bits;
     enum terms terms;
 };
 
-template <class Element, bool weighted, bool half>
-static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, sizeof(typename Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32)
+template <class Found>
+static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, sizeof(typename Found::Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32)
 logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct rows_block block,
                  const __grid_constant__ struct logits_ends ends)
 {
-    typedef fast_partial<weighted> Partial;
-    typedef fast_row<Element, weighted, LOGITS_SHAPE.vectors, half> fast;
+    typedef typename Found::Element Element;
+    typedef typename Found::Partial Partial;
+    typedef typename Found::row fast;
     constexpr uint32_t threads = LOGITS_SHAPE.threads, lanes = 32, vectors = LOGITS_SHAPE.vectors, tile = lanes * vectors;
     __shared__ typename Partial::type found[threads];
     const uint32_t lane = threadIdx.x % lanes, cut = 1u << block.cut_bits;
@@ -70,11 +132,11 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
     const uint32_t items = left < block.items ? (uint32_t)left : block.items;
     const uint64_t at = first + threadIdx.x; /* the item that this thread will finish */
     uint64_t mark = MARK_NONE;
-    if (weighted && threadIdx.x < items && rows.splits == 1 && ends.targets.of != nullptr) /* its loads are under way meanwhile */
+    if (Found::marked && threadIdx.x < items && rows.splits == 1 && ends.targets.of != nullptr) /* its loads are under way meanwhile */
         mark = target_mark(&ends.targets, at, ends.x, ends.type, &ends.box, ends.first);
 #pragma unroll 1
     for (uint32_t part = threadIdx.x / lanes; part < items << block.cut_bits; part += threads / lanes) {
-        const row_item<Element> item(rows, first + (part >> block.cut_bits));
+        const row_item<Element, Found::negative> item(rows, first + (part >> block.cut_bits));
         fast row;
         uint32_t begin = item.begin + part % cut * tile;
         const uint4 *next = (const uint4 *)item.elements.x + begin + lane;
@@ -85,7 +147,7 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
             if (begin + tile <= item.whole) {
 #pragma unroll
                 for (uint32_t i = 0; i < vectors; i++)
-                    x[i] = load_read_only(next + i * lanes);
+                    x[i] = item.elements.load(next + i * lanes);
             } else {
 #pragma unroll
                 for (uint32_t i = 0; i < vectors; i++)
@@ -95,10 +157,10 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
         }
         const float max = row.template end<lanes>();
         uint32_t place = UINT32_MAX;
-        if constexpr (weighted)
-            place = group_place<(int)lanes>(item.elements, row, item.begin, item.end, max);
+        if constexpr (Found::placed)
+            place = group_place<(int)lanes, Found::lowest_counts>(item.elements, row, item.begin, item.end, max);
         if (lane == 0)
-            found[part] = Partial::of(row, max != max ? (double)-INFINITY : (double)max, place == UINT32_MAX ? ALLFOLD_NO_INDEX : ends.first + place);
+            found[part] = Found::of(row, item.elements, max, place, ends.first);
     }
     __syncthreads();
     if (threadIdx.x >= items)
@@ -111,10 +173,10 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
         fast::close(&other, block.terms);
         Partial::combine(&partial, &other);
     }
-    if constexpr (weighted)
+    if constexpr (Found::marked)
         partial.target = mark;
-    if (!half && ends.finishes && rows.splits == 1)
-        return result_finish<weighted ? MONOID_logits : MONOID_sumexp_quick>(partial, ends.finish, at);
+    if (Found::finishes && ends.finishes && rows.splits == 1)
+        return result_finish<Found::monoid>(partial, ends.finish, at);
     partial_store(partial, rows, at / rows.splits, (uint32_t)(at % rows.splits));
     if (rows.window != nullptr && rows.splits == 1)
         partial_send(partial, rows.window, at);
@@ -122,37 +184,51 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
 
 /* A device has work for some times the warps that it has room for: so many that it does not matter when the last ones end, so few that blocks have
    several rows to finish, if these are short. */
-template <class Element, bool weighted, bool half> static cudaError_t rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
+template <class Found> static cudaError_t rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
 {
     constexpr uint32_t warps = LOGITS_SHAPE.threads / 32, tile = 32 * LOGITS_SHAPE.vectors;
     constexpr uint64_t rounds = LOGITS_SHAPE.rounds;
     const uint64_t together = (uint64_t)multiprocessors * LOGITS_SHAPE.blocks * warps, elements = work->box.outer * work->box.length;
-    if (work->box.length < LOGITS_SHAPE.least || (!weighted && elements < together * tile * Element::per_vector))
+    if (work->box.length < LOGITS_SHAPE.least || (!Found::marked && elements < together * tile * Found::Element::per_vector))
         return cudaSuccess;
-    const struct logits_rows rows = rows_cut(work, rounds * together / warps, warps * tile, PARTIAL_STRIDE<typename fast_partial<weighted>::type>);
+    const struct logits_rows rows = rows_cut(work, rounds * together / warps, warps * tile, PARTIAL_STRIDE<typename Found::Partial::type>);
     const uint64_t items = rows.results * rows.splits;
     struct rows_block block = {1, 2, monoid_facts[work->monoid].terms};
     static_assert(warps == 4, "as many as a row is cut among");
-    if (items >= rounds * together / 2 || work->box.length <= tile * Element::per_vector)
+    if (items >= rounds * together / 2 || work->box.length <= tile * Found::Element::per_vector)
         block.items = (uint32_t)(warps * u64_max(1, u64_min(32, items / (rounds * together)))), block.cut_bits = 0;
     const cudaLaunchConfig_t config = launch_config((items + block.items - 1) / block.items, LOGITS_SHAPE.threads, stream);
     *launched = true;
-    const cudaError_t code = cudaLaunchKernelEx(&config, logits_rows_fold<Element, weighted, half>, rows, block, ends_of(work));
+    const cudaError_t code = cudaLaunchKernelEx(&config, logits_rows_fold<Found>, rows, block, ends_of(work));
     return code == cudaSuccess && rows.splits > 1 ? (cudaError_t)rows_end(work, rows.splits, stream) : code;
 }
 
-/* Of sums alone, few elements, whose time a second launch would double, are for other kernels. */
+/* Places of extremes, where NaN is one, of 16 bits: for those of f32 the kernels of any axis are as fast. */
+static bool is_extreme(const struct axis_work *work)
+{
+    return (work->monoid == MONOID_argmax || work->monoid == MONOID_argmin) && allfold_type_bytes(work->type) == 2 && work->finish != nullptr
+           && work->finish->nan == ALLFOLD_NAN_PROPAGATE;
+}
+
+/* Without targets, few elements, whose time a second launch would double, are for other kernels. */
 int logits_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
 {
     *launched = false;
-    if ((work->monoid != MONOID_logits && !sums_taken(work)) || !rows_fit(work))
+    if ((work->monoid != MONOID_logits && !sums_taken(work) && !is_extreme(work)) || !rows_fit(work))
         return cudaSuccess;
     return with_logits_element(work, [=](auto element, auto half) -> cudaError_t {
         typedef decltype(element) Element;
-        if constexpr (!half.value)
+        if constexpr (!half.value) {
             if (work->monoid == MONOID_logits)
-                return rows_launch<Element, true, false>(work, multiprocessors, stream, launched);
-        return rows_launch<Element, false, half.value>(work, multiprocessors, stream, launched);
+                return rows_launch<sums_found<Element, true, false>>(work, multiprocessors, stream, launched);
+            if constexpr (sizeof(typename Element::stored) == 2) {
+                if (work->monoid == MONOID_argmax)
+                    return rows_launch<extreme_found<Element, false>>(work, multiprocessors, stream, launched);
+                if (work->monoid == MONOID_argmin)
+                    return rows_launch<extreme_found<Element, true>>(work, multiprocessors, stream, launched);
+            }
+        }
+        return rows_launch<sums_found<Element, false, half.value>>(work, multiprocessors, stream, launched);
     });
 }
 

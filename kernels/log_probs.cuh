@@ -13,29 +13,43 @@ struct row_logits {
     double sum, weights;
 };
 
-/* A row's elements in vectors; in the last, what is behind the end is -inf. */
-template <class Element> struct row_vectors {
+/* A row's elements in vectors, or what they are with the other sign; in the last, what is behind the end is -inf. */
+template <class Element, bool negative = false> struct row_vectors {
     const typename Element::stored *x;
     uint32_t length;
+    static __device__ __forceinline__ uint4 load(const uint4 *at)
+    {
+        static_assert(!negative || sizeof(typename Element::stored) == 2, "elements of 16 bits");
+        constexpr uint32_t signs = negative ? 0x80008000 : 0;
+        const uint4 x = load_read_only(at);
+        return make_uint4(x.x ^ signs, x.y ^ signs, x.z ^ signs, x.w ^ signs);
+    }
     __device__ __forceinline__ uint4 at(uint32_t v) const
     {
         constexpr uint32_t count = Element::per_vector;
         if ((v + 1) * count <= length)
-            return load_read_only(x + v * count);
+            return load((const uint4 *)(x + v * count));
         uint4 vector = least_vector<Element>();
         if (v * count >= length)
             return vector;
         typename Element::stored elements[count];
 #pragma unroll
         for (uint32_t i = 0; i < count; i++)
-            elements[i] = v * count + i < length ? x[v * count + i] : vector_element<typename Element::stored>(vector, (int)i);
+            elements[i] = v * count + i < length ? element(v * count + i) : vector_element<typename Element::stored>(vector, (int)i);
         return vector_of(elements);
+    }
+    __device__ __forceinline__ typename Element::stored element(uint32_t i) const
+    {
+        typename Element::stored stored = x[i];
+        if constexpr (negative)
+            stored.bits ^= 0x8000;
+        return stored;
     }
 };
 
 /* The first of a thread's elements, in `vectors` vectors that are `step` apart, that is the maximum, or NaN. */
-template <class Element>
-static __device__ __forceinline__ uint32_t row_place(const row_vectors<Element> &row, uint32_t first, uint32_t end, uint32_t step, float max)
+template <class Element, bool negative>
+static __device__ __forceinline__ uint32_t row_place(const row_vectors<Element, negative> &row, uint32_t first, uint32_t end, uint32_t step, float max)
 {
     for (uint32_t v = first; v < end; v += step) {
         const uint4 x = row.at(v);
@@ -49,14 +63,15 @@ static __device__ __forceinline__ uint32_t row_place(const row_vectors<Element> 
     return UINT32_MAX;
 }
 
-/* The first place of a group's maximum, or of its first NaN; UINT32_MAX: there is none above -inf. */
-template <int group, class Element>
-static __device__ __forceinline__ uint32_t group_place(const row_vectors<Element> &elements, const struct row_logits &row, uint32_t begin, uint32_t end, float max)
+/* The first place of a group's maximum, or of its first NaN; UINT32_MAX: there is none above -inf, unless that counts, too. */
+template <int group, bool lowest_counts = false, class Element, bool negative>
+static __device__ __forceinline__ uint32_t group_place(const row_vectors<Element, negative> &elements, const struct row_logits &row, uint32_t begin, uint32_t end,
+                                                       float max)
 {
     uint32_t place = UINT32_MAX;
     if (max != max && row.nan)
         place = row_place(elements, begin + threadIdx.x % group, end, group, NAN);
-    else if (max > -INFINITY && row.max == max)
+    else if ((max > -INFINITY || lowest_counts) && row.max == max)
         place = row_place(elements, row.best, end, group, max);
     group_share<group>(&place, group, [](uint32_t *a, uint32_t b) { *a = b < *a ? b : *a; });
     return place;
@@ -96,10 +111,10 @@ struct logits_rows {
 };
 
 /* A row, or a split, or a part of an array. */
-template <class Element> struct row_item {
+template <class Element, bool negative = false> struct row_item {
     uint64_t row;
     uint32_t split, begin, end, whole; /* in vectors; whole: those of the row that lie within it */
-    row_vectors<Element> elements;
+    row_vectors<Element, negative> elements;
     __device__ __forceinline__ row_item(const void *x, uint32_t length)
     {
         row = split = begin = 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <set>
+#include <vector>
 
 extern "C" {
 #include "base/elements.h"
@@ -782,6 +783,78 @@ static void test_sums(allfold_type type)
     tap_ok(right, "sums of exponentials of %s, %d arrays", allfold_type_name(type), count);
 }
 
+/* Extremes and their places. The first row is -inf (or inf) alone, the second has NaNs; between rows are larger elements. */
+static bool extremes_job(const struct box &box, const struct job *job)
+{
+    const bool smallest = job->monoid == MONOID_argmin;
+    const size_t bytes = allfold_type_bytes(job->type), each = partial_stride(job->monoid, job->type);
+    const struct room x = input_of(job, 0);
+    std::vector<double> values(box.outer), partials(box.outer * each * 200 / sizeof(double));
+    std::vector<int64_t> indices(box.outer);
+    uint32_t refused = 0;
+    struct axis_finish finish = {};
+    struct axis_work work = {};
+    bool launched = false;
+    const auto row = [&](uint64_t r) { return x.start + r * box.outer_stride * bytes; };
+    for (uint64_t i = 0; i < box.length; i++)
+        element_put(job->type, row(0) + i * bytes, smallest ? INFINITY : -INFINITY, 0);
+    for (uint64_t i = box.length / 3; i < box.length; i += box.length / 3)
+        element_put(job->type, row(1) + i * bytes, NAN, 0);
+    for (uint64_t r = 0; r < box.outer; r++)
+        for (uint64_t i = box.length; i < box.outer_stride; i++)
+            element_put(job->type, row(r) + i * bytes, smallest ? -INFINITY : INFINITY, 0);
+    finish.fold = smallest ? ALLFOLD_ARGMIN : ALLFOLD_ARGMAX;
+    finish.nan = ALLFOLD_NAN_PROPAGATE;
+    finish.count = box.length;
+    finish.format = ALLFOLD_F64;
+    finish.outputs = 1;
+    finish.of[0] = {values.data(), indices.data(), ALLFOLD_F64};
+    finish.run = finish.step = box.outer;
+    finish.refused = &refused;
+    work.monoid = job->monoid;
+    work.type = job->type;
+    work.x = x.start;
+    work.box = box;
+    work.first = 5;
+    work.partials = partials.data();
+    work.bytes = partials.size() * sizeof(double);
+    work.finish = &finish;
+    emulation_order(job->n);
+    const int code = logits_rows_launch(&work, job->multiprocessors, NULL, &launched);
+    bool right = (code == 0 || failed("the launch fails with %d: %s", code, emulation_fault())) && (launched || failed("it is not taken"));
+    for (uint64_t r = 0; right && r < box.outer; r++) {
+        uint64_t at = 0;
+        double best = element_get(job->type, row(r), 0);
+        for (uint64_t i = 1; i < box.length && best == best; i++) {
+            const double element = element_get(job->type, row(r), i);
+            if (element != element || (smallest ? element < best : element > best))
+                best = element, at = i;
+        }
+        if (indices[r] != (int64_t)at + 5 || (values[r] != best && best == best) || (best != best && values[r] == values[r]))
+            right = failed("row %llu has %g at %lld, not %g at %llu", (unsigned long long)r, values[r], (long long)indices[r], best, (unsigned long long)at + 5);
+    }
+    free(x.block);
+    return right;
+}
+
+static void test_extremes(allfold_type type)
+{
+    const uint64_t each = 16 / allfold_type_bytes(type), tile = 32 * (uint64_t)LOGITS_SHAPE.vectors * each, least = LOGITS_SHAPE.least;
+    const struct box boxes[] = {{2, 25 * tile + 3, 1, 25 * tile + each, 1}, {70, 2 * tile + 1, 1, 2 * tile + each, 1}, {131, least + 1, 1, least + each, 1}};
+    int count = 0;
+    bool right = true;
+    if (!tap_wanted("places of extremes of %s", allfold_type_name(type)))
+        return;
+    for (const struct box &box : boxes)
+        for (int draw = 0; right && draw < 2 * DRAW_COUNT; draw++, count++) {
+            const struct job job = {draw % 2 == 0 ? MONOID_argmax : MONOID_argmin, type, box.outer * box.outer_stride, 0, 0, 1, (enum choice)(draw / 2)};
+            right = extremes_job(box, &job);
+            if (!right)
+                tap_note("%llu x %llu, draw %d: %s", (unsigned long long)box.outer, (unsigned long long)box.length, draw, reason);
+        }
+    tap_ok(right, "places of extremes of %s, %d arrays", allfold_type_name(type), count);
+}
+
 /* job: of x. in_place: y is x, of its type; else y_offset as job->offset. */
 static bool softmax_job(const struct job *job, bool logarithm, allfold_type y_type, uint64_t y_offset, bool in_place)
 {
@@ -887,6 +960,8 @@ int main()
         test_resident(type, true, ALLFOLD_LEVEL_EXACT); /* level fast has the same kernels */
         if (type != ALLFOLD_F64)
             test_sums(type);
+        if (allfold_type_bytes(type) == 2)
+            test_extremes(type);
     }
     tap_ok(kernels_check() == 0, "kernels_check finds the kernels");
     const struct softmax_work to_integers = {NULL, NULL, ALLFOLD_F32, ALLFOLD_INT32, box_of_row(1), 1, 1, false, ALLFOLD_LEVEL_FAST};
