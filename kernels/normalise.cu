@@ -133,7 +133,7 @@ normalise_vectors(const __grid_constant__ struct vectors_cut cut, const __grid_c
     constexpr uint32_t threads = PASS_OF<Arithmetic, Element>.threads, count = PASS_OF<Arithmetic, Element>.vectors, per_vector = Element::per_vector;
     const struct softmax_work &work = cut.work;
     const uint32_t along_x = gridDim.x - 1 - blockIdx.x, rows = threads >> cut.bits, members = 1u << cut.bits, member = threadIdx.x & (members - 1);
-    uint64_t r = (cut.parts ? blockIdx.z * gridDim.y + gridDim.y - 1 - blockIdx.y : along_x) * (uint64_t)rows;
+    uint64_t r = (cut.parts ? (gridDim.z - 1 - blockIdx.z) * gridDim.y + gridDim.y - 1 - blockIdx.y : along_x) * (uint64_t)rows;
     const stored *x = (const stored *)work.x + r * work.box.outer_stride;
     stored *y = (stored *)work.y + r * work.y_outer_stride;
     if (rows > 1) { /* products of 64 bits of every thread would take long */
@@ -382,8 +382,8 @@ cudaError_t second_pass_load(void)
     return cudaFuncGetAttributes(&attributes, normalise_vectors<row_second<element<ALLFOLD_F32>, false>, element<ALLFOLD_F32>>);
 }
 
-int normalise_launch(const struct softmax_work *work, const struct softmax_constants *constants, const struct softmax_constants *given,
-                          int multiprocessors, void *stream)
+int normalise_launch(const struct softmax_work *work, const struct softmax_constants *constants, const struct softmax_constants *given, int multiprocessors,
+                     void *stream)
 {
     struct pass_constants pass = {constants, nullptr, {}};
     if (constants == nullptr)

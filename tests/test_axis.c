@@ -307,6 +307,43 @@ static void stats_of_large_integers(allfold_cut cut, bool on_device)
         device_block_free(ctx, memory, 8);
 }
 
+/* Rows of so many elements of 16 bits that GPUs have a kernel of their own for places of extremes: one is infinite alone, one has NaNs, one begins with
+   zeros of both signs, which are its extremes. */
+static void extremes_of_many(allfold_type type)
+{
+    enum { ROWS = 1500, LENGTH = 4104 };
+    uint16_t *const x = malloc(ROWS * LENGTH * sizeof *x), *const device = device_block(ctx, ROWS * LENGTH * sizeof *x, 2);
+    int64_t *const indices = malloc(ROWS * sizeof *indices);
+    must(x != NULL && indices != NULL, "memory");
+    for (int largest = 0; largest < 2; largest++) {
+        const double sign = largest ? 1 : -1;
+        uint64_t wrong = 0, bits = 1;
+        for (uint64_t i = 0; i < ROWS * LENGTH; i++) {
+            const uint64_t row = i / LENGTH, at = i % LENGTH;
+            bits = bits * UINT64_C(6364136223846793005) + 1442695040888963407;
+            const double number = row == 3 ? (at < 40 ? (at % 2 == 0 ? -0.0 : 0.0) : -sign) : (double)(bits >> 56) - 128;
+            element_put(type, x, i, row == 1 ? -sign * INFINITY : row == 2 && at % 1000 == 777 ? NAN : number);
+        }
+        device_write(ctx, device, x, ROWS * LENGTH * sizeof *x);
+        const allfold_view view = {.data = device, .outer = ROWS, .length = LENGTH, .inner = 1, .type = type, .cut = ALLFOLD_CUT_OUTER};
+        const allfold_output output = {NULL, indices};
+        allfold_call call = ALLFOLD_CALL_INIT;
+        call.own_results = 1;
+        expect("places of extremes", allfold_reduce_axis(ctx, largest ? ALLFOLD_ARGMAX : ALLFOLD_ARGMIN, &view, &call, &(allfold_outputs){&output, 1}), ALLFOLD_OK, "");
+        for (uint64_t row = 0; row < ROWS; row++) {
+            uint64_t best = 0;
+            for (uint64_t at = 1; at < LENGTH && row != 2; at++)
+                if (sign * (double)element_get(type, x, row * LENGTH + at) > sign * (double)element_get(type, x, row * LENGTH + best))
+                    best = at;
+            wrong += indices[row] != (int64_t)(row == 2 ? 777 : best);
+        }
+        tap_ok(wrong == 0, "%s of many %s: %d rows", largest ? "argmax" : "argmin", allfold_type_name(type), ROWS);
+    }
+    device_block_free(ctx, device, 2);
+    free(x);
+    free(indices);
+}
+
 int main(int argc, char **argv)
 {
     static float x[64];
@@ -334,6 +371,10 @@ int main(int argc, char **argv)
             stats_of_large_integers(i < 2 ? ALLFOLD_CUT_OUTER : ALLFOLD_CUT_AXIS, i % 2 == 1);
         for (int i = 0; i < 6; i++)
             many_results((allfold_cut)(i / 2), i % 2 == 1);
+        if (strcmp(argv[1], "cuda") == 0) {
+            extremes_of_many(ALLFOLD_F16);
+            extremes_of_many(ALLFOLD_BF16);
+        }
         allfold_close(ctx);
     }
     const int status = tap_done();

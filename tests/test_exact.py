@@ -18,7 +18,7 @@ import tap
 
 FOLDS = cli.FOLDS + ["softmax", "log-softmax"]
 TYPES = list(cli.TYPES)
-GOLDEN_ONLY = "ALLFOLD_TEST_GOLDEN_ONLY" in os.environ
+GOLDEN_ONLY = bool(os.environ.get("ALLFOLD_TEST_GOLDEN_ONLY"))
 PROGRAM = os.path.join(tap.BUILD, "tests", "programs", "exact_folds")
 TYPE_NUMBER = {name: 1 + i for i, name in enumerate(TYPES)}  # in the order of ALLFOLD_TYPES; 0 is no type
 LEAST = {"f16": -24, "bf16": -133, "f32": -149, "f64": -1074}  # exponents of the smallest and above the largest number

@@ -189,6 +189,7 @@ def refusals(folder):
                 (["--weights=cos:lat", *others], 1, "lat is not the same in all files"),
                 (["--weights=cos:lat", name("pole.nc:t")], 1, "lat[2] is 95 degrees"),
                 (["--weights=" + name("long.npy"), "--axis=0", "-o", name("long.npy"), x], 2, "--output would replace the weights"),
+                (["--weights=gen:uniform?n=2^61&dtype=int8", "gen:uniform?n=2^61&dtype=int8"], 1, "no memory for 2305843009213693952"),
                 (["--weights=cos:lat", "--checkpoint=" + name("c"), nc], 2, "no --checkpoint"), (["--weights=cos:lat", "-o", name("o.npy"), nc], 2, "axis")]
     found = cli.each([(1 + i % 2, ["mean", "--backend=cpu", *words]) for i, (words, _, _) in enumerate(expected)]
                      + [(1, ["sum", "-q", "--backend=cpu", f"--weights={name('negative.npy')}", x]), (1, ["std", "--ddof=1", "--weights=cos:lat", nc]),

@@ -67,7 +67,7 @@ void *source_read_all(struct source *source, uint64_t positions, uint64_t *count
     const size_t bytes = allfold_type_bytes(source->type);
     const uint64_t step = u64_max(source->granule, BLOCK_ELEMENTS / source->granule * source->granule);
     struct reader *reader = NULL;
-    char *const all = malloc((size_t)(positions * bytes) + 1), *const buffer = aligned_alloc(4096, (reader_room(step, bytes) / 4096 + 1) * 4096);
+    char *const all = positions < SIZE_MAX / bytes ? malloc((size_t)(positions * bytes) + 1) : NULL, *const buffer = aligned_alloc(4096, (reader_room(step, bytes) / 4096 + 1) * 4096);
     *count = 0;
     if (all == NULL || buffer == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " elements", positions);
@@ -86,5 +86,6 @@ void *source_read_all(struct source *source, uint64_t positions, uint64_t *count
     if (error->status == ALLFOLD_OK)
         return all;
     free(all);
+    *count = 0;
     return NULL;
 }

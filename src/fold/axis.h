@@ -120,7 +120,7 @@ struct axis_work {
 /* Softmax along an axis, or its logarithm, of x in the box, to y with strides of its own. */
 struct softmax_work {
     const void *x;
-    void *y; /* device memory, as x; may be x, if types and strides are equal */
+    void *y; /* in memory of the device, as x; may be x, if types and strides are equal */
     allfold_type x_type, y_type; /* the latter: floating-point */
     struct box box;
     uint64_t y_outer_stride, y_axis_stride;

@@ -55,7 +55,7 @@ static allfold_status check_pair(const struct array_info *a, const struct array_
 static allfold_status pair_arrays(struct compare_items *all, struct error *error)
 {
     const struct input_list *const of = all->of;
-    bool *const paired = calloc(of[0].count + of[1].count + 1, sizeof *paired), *const is_paired[2] = {paired, paired + of[0].count};
+    bool *const paired = calloc(of[0].count + of[1].count + 1, sizeof *paired), *const is_paired[2] = {paired, paired != NULL ? paired + of[0].count : NULL};
     all->items = calloc(of[0].count + of[1].count + 1, sizeof *all->items);
     if (paired == NULL || all->items == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %" PRIu64 " pairs of arrays", of[0].count);

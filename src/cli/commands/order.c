@@ -85,6 +85,7 @@ static double *read_edges(struct session *session, uint64_t *count)
     names_refuse_read(session, info, name, "the edges");
     if (array_is_chunked(info)) {
         error_set(error, ALLFOLD_BAD_ARGUMENT, "--edges=%s: the row is stored in chunks: expected one without, as of .npy", file_shown(name));
+        goto end;
     } else if (info->dimensions != 1 || n < 2 || n > BINS_MOST + 1) {
         error_set(error, ALLFOLD_BAD_ARGUMENT, "--edges=%s: expected a row of 2 to %d numbers, found %" PRIu64 " in %u dimension%s", file_shown(name),
                   BINS_MOST + 1, n, info->dimensions, info->dimensions == 1 ? "" : "s");

@@ -88,6 +88,8 @@ allfold_status cuda_fold(struct queue *queue, const struct work *work, struct er
 /* order.c */
 allfold_status cuda_order(struct queue *queue, const struct order_work *work, struct error *error);
 allfold_status cuda_wait(struct queue *queue, struct error *error);
+/* Loads the kernels of softmax, if they are not there: before the first one, so that other programs start sooner. */
+allfold_status cuda_softmax_load(struct cuda_device *cuda, struct error *error);
 allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work *work, bool single_rank, struct error *error);
 allfold_status cuda_softmax_finish(struct queue *queue, const struct softmax_constants *constants, struct error *error);
 /* deliver.c */

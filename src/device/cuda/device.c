@@ -155,7 +155,8 @@ static allfold_status cuda_open(int number, int local_size, const allfold_option
         || check_kernels(cuda, error) != ALLFOLD_OK
         || cuda_check(cuda, (cudaError_t)softmax_capacity_of(cuda->index, &cuda->capacity), error,
                       "asking for the device's memories")
-               != ALLFOLD_OK) {
+               != ALLFOLD_OK
+        || (local_size > 1 && cuda_softmax_load(cuda, error) != ALLFOLD_OK)) { /* else ranks would wait for each other's kernels in the first one */
         free(cuda);
         return error->status;
     }

@@ -9,8 +9,7 @@ static struct work first_pass(const struct softmax_work *work)
                          work->box.length, 0, NULL, NULL};
 }
 
-/* Loads the kernels before the first softmax, so that other programs start sooner. */
-static allfold_status load(struct cuda_device *cuda, struct error *error)
+allfold_status cuda_softmax_load(struct cuda_device *cuda, struct error *error)
 {
     if (!cuda->softmax_is_loaded)
         cuda_check(cuda, (cudaError_t)softmax_load(&cuda->capacity), error, "loading the softmax kernels");
@@ -26,7 +25,7 @@ allfold_status cuda_softmax_begin(struct queue *queue, const struct softmax_work
     const bool on_device = single_rank && !work->logarithm;
     const struct softmax_call call = {&begins->space, cuda->capacity, on_device, *work};
     bool launched = false;
-    if (cuda_ready(queue, error) != ALLFOLD_OK || load(cuda, error) != ALLFOLD_OK
+    if (cuda_ready(queue, error) != ALLFOLD_OK || cuda_softmax_load(cuda, error) != ALLFOLD_OK
         || cuda_check(cuda, (cudaError_t)softmax_launch_whole(&call, begins->stream, &launched), error,
                       "launching the softmax kernel for %s", allfold_type_name(work->x_type))
                != ALLFOLD_OK
@@ -46,24 +45,25 @@ static bool take_outcome(struct cuda_queue *queue)
     return softmax_outcome(queue->mailbox, queue->space.launch_id, &queue->written);
 }
 
-/* Writes y by the ordinary kernel of the second pass. */
-static allfold_status write_by_host(struct cuda_queue *queue, const struct softmax_constants *constants, struct error *error)
+/* Writes y by the ordinary kernel of the second pass, with the arithmetic of that level. */
+static allfold_status write_by_host(struct cuda_queue *queue, allfold_level level, const struct softmax_constants *constants, struct error *error)
 {
     const struct cuda_device *const cuda = cuda_of(&queue->queue);
-    const struct softmax_work *const work = &queue->softmax;
+    struct softmax_work work = queue->softmax;
+    work.level = level;
     if (cuda_use(cuda, error) != ALLFOLD_OK
-        || cuda_check(cuda, (cudaError_t)normalise_launch(work, NULL, constants, cuda->multiprocessors, queue->stream), error,
-                      "launching the softmax kernel from %s to %s", allfold_type_name(work->x_type), allfold_type_name(work->y_type))
+        || cuda_check(cuda, (cudaError_t)normalise_launch(&work, NULL, constants, cuda->multiprocessors, queue->stream), error,
+                      "launching the softmax kernel from %s to %s", allfold_type_name(work.x_type), allfold_type_name(work.y_type))
                != ALLFOLD_OK)
         return error->status;
     return cuda_check(cuda, cudaStreamSynchronize(queue->stream), error, "cudaStreamSynchronize");
 }
 
-/* Kernels whose orders came too late have not written y: the ordinary kernel does. */
+/* Kernels whose orders came too late have not written y: the ordinary kernel does, in their arithmetic, as bits must not depend on time. */
 static allfold_status finish(struct cuda_queue *queue, const struct softmax_constants *constants, struct error *error)
 {
     if (queue->state == SOFTMAX_HOST_LAUNCHES)
-        return write_by_host(queue, constants, error);
+        return write_by_host(queue, queue->softmax.level, constants, error);
     if (queue->state == SOFTMAX_AWAITS_ORDERS) {
         softmax_order(queue->mailbox, queue->space.launch_id, constants);
         queue->state = SOFTMAX_ON_DEVICE; /* nothing waits for the host any more: the driver may be asked to wait */
@@ -73,7 +73,7 @@ static allfold_status finish(struct cuda_queue *queue, const struct softmax_cons
     if (constants == NULL)
         return error_set(error, ALLFOLD_DEVICE_ERROR, "CUDA device %d: the softmax kernel has not written its result",
                          cuda_of(&queue->queue)->index);
-    return write_by_host(queue, constants, error);
+    return write_by_host(queue, ALLFOLD_LEVEL_EXACT, constants, error);
 }
 
 allfold_status cuda_softmax_finish(struct queue *queue, const struct softmax_constants *constants, struct error *error)
