@@ -57,6 +57,7 @@ template <class Of, bool weighted, bool half> struct sums_found {
     typedef fast_partial<weighted> Partial;
     typedef fast_row<Element, weighted, LOGITS_SHAPE.vectors, half> row;
     static constexpr bool negative = false, lowest_counts = false, placed = weighted, marked = weighted, finishes = !half;
+    static constexpr uint64_t least = LOGITS_SHAPE.least;
     static constexpr enum monoid monoid = weighted ? MONOID_logits : MONOID_sumexp_quick;
     static __device__ __forceinline__ typename Partial::type of(const row &row, const row_vectors<Element> &, float max, uint32_t place, uint64_t first)
     {
@@ -68,6 +69,7 @@ template <class Of, bool weighted, bool half> struct sums_found {
 template <class Of, bool smallest> struct extreme_found {
     typedef Of Element;
     static constexpr bool negative = smallest, lowest_counts = true, placed = true, marked = false, finishes = true;
+    static constexpr uint64_t least = LOGITS_SHAPE.least_extreme;
     static constexpr enum monoid monoid = smallest ? MONOID_argmin : MONOID_argmax;
     struct Partial {
         typedef fold_of<monoid, float> fold;
@@ -189,7 +191,7 @@ template <class Found> static cudaError_t rows_launch(const struct axis_work *wo
     constexpr uint32_t warps = LOGITS_SHAPE.threads / 32, tile = 32 * LOGITS_SHAPE.vectors;
     constexpr uint64_t rounds = LOGITS_SHAPE.rounds;
     const uint64_t together = (uint64_t)multiprocessors * LOGITS_SHAPE.blocks * warps, elements = work->box.outer * work->box.length;
-    if (work->box.length < LOGITS_SHAPE.least || (!Found::marked && elements < together * tile * Found::Element::per_vector))
+    if (work->box.length < Found::least || (!Found::marked && elements < together * tile * Found::Element::per_vector))
         return cudaSuccess;
     const struct logits_rows rows = rows_cut(work, rounds * together / warps, warps * tile, PARTIAL_STRIDE<typename Found::Partial::type>);
     const uint64_t items = rows.results * rows.splits;
