@@ -30,8 +30,8 @@ static struct softmax_work work_of(const struct softmax_passes *n, const struct 
     const struct softmax_output *const output = n->output;
     const struct part *const part = &lane->part;
     struct softmax_work work = {.x = lane->x, .y = lane_device(lane, y_at(n)), .x_type = n->p->array->type, .y_type = output->type,
-                                     .box = lane->box, .y_outer_stride = part->length * part->inner, .y_axis_stride = part->inner,
-                                     .logarithm = output->logarithm, .level = output->scaled ? ALLFOLD_LEVEL_EXACT : n->p->ctx->level};
+                                .box = lane->box, .y_outer_stride = part->length * part->inner, .y_axis_stride = part->inner,
+                                .logarithm = output->logarithm, .level = output->scaled ? ALLFOLD_LEVEL_EXACT : n->p->ctx->level};
     if (output->y != NULL) {
         work.y = (char *)output->y + (pieces_position(n->p, part, 0, 0) - (n->p->flat ? n->p->part.l : 0)) * allfold_type_bytes(output->type);
         work.y_outer_stride = n->p->array->outer_stride;
