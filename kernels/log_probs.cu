@@ -4,7 +4,7 @@
          each warp: takes a row after the other, or a part of each row, and adds its tiles
              each thread, tile by tile: the maximum so far, and where it was; the sum of terms, and of terms times distances, relative to an element near it
              the warp: brings all sums to one maximum and adds them; the first place that has the maximum
-         the block, a thread a row: combines the parts, and finishes the result
+         the block, a thread a row: combines the parts, and finishes the result; of logsumexp, takes rows again if the terms of sumexp_half do not suffice
      logits_end         each thread: marks the partial of a row with its target's element; the row's results
      gradient_*         constants of each row; then the second pass of softmax; then the targets' elements
 
@@ -56,10 +56,11 @@ template <class Of, bool weighted, bool half> struct sums_found {
     typedef Of Element;
     typedef fast_partial<weighted> Partial;
     typedef fast_row<Element, weighted, LOGITS_SHAPE.vectors, half> row;
-    static constexpr bool negative = false, lowest_counts = false, placed = weighted, marked = weighted, finishes = !half;
+    typedef fast_row<Element, false, LOGITS_SHAPE.vectors, true> tried;
+    static constexpr bool negative = false, lowest_counts = false, placed = weighted, marked = weighted, finishes = !half, tries = !weighted && !half;
     static constexpr uint64_t least = LOGITS_SHAPE.least;
     static constexpr enum monoid monoid = weighted ? MONOID_logits : MONOID_sumexp_quick;
-    static __device__ __forceinline__ typename Partial::type of(const row &row, const row_vectors<Element> &, float max, uint32_t place, uint64_t first)
+    static __device__ __forceinline__ typename Partial::type of(const row_logits &row, const row_vectors<Element> &, float max, uint32_t place, uint64_t first)
     {
         return Partial::of(row, max != max ? (double)-INFINITY : (double)max, place == UINT32_MAX ? ALLFOLD_NO_INDEX : first + place);
     }
@@ -68,7 +69,7 @@ template <class Of, bool weighted, bool half> struct sums_found {
 /* The largest element of 16 bits, or the smallest: the largest of all with the other sign. */
 template <class Of, bool smallest> struct extreme_found {
     typedef Of Element;
-    static constexpr bool negative = smallest, lowest_counts = true, placed = true, marked = false, finishes = true;
+    static constexpr bool negative = smallest, lowest_counts = true, placed = true, marked = false, finishes = true, tries = false;
     static constexpr uint64_t least = LOGITS_SHAPE.least_extreme;
     static constexpr enum monoid monoid = smallest ? MONOID_argmin : MONOID_argmax;
     struct Partial {
@@ -77,13 +78,14 @@ template <class Of, bool smallest> struct extreme_found {
         static __device__ __forceinline__ void combine(type *a, type *b) { fold::combine(a, b); }
     };
     struct row : row_logits {
+        static constexpr bool ends_at_nan = false;
         __device__ __forceinline__ void start(uint32_t)
         {
             max = -INFINITY;
             nan = false;
             best = UINT32_MAX; /* a warp may have no tile of a short split */
         }
-        __device__ __forceinline__ void take(const uint4 *x, uint32_t v)
+        __device__ __forceinline__ void take(const uint4 *x, uint32_t v, float)
         {
             float largest = -INFINITY;
             vectors_extreme<Element, LOGITS_SHAPE.vectors>(&largest, x);
@@ -117,29 +119,23 @@ template <class Of, bool smallest> struct extreme_found {
 struct rows_block {
     uint32_t items, cut_bits;
     enum terms terms;
+    bool tries; /* terms of sumexp_half first */
+    struct trial trial;
 };
 
-template <class Found>
-static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, sizeof(typename Found::Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32)
-logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct rows_block block,
-                 const __grid_constant__ struct logits_ends ends)
+/* What the block's warps find of the items that are wanted. least: of a trial. */
+template <class Found, class Row, class Wanted>
+static __device__ __forceinline__ void rows_take(const struct logits_rows &rows, const struct rows_block &block, uint64_t first, uint32_t items, uint64_t index, float least,
+                                                 typename Found::Partial::type *found, const Wanted &wanted)
 {
-    typedef typename Found::Element Element;
-    typedef typename Found::Partial Partial;
-    typedef typename Found::row fast;
     constexpr uint32_t threads = LOGITS_SHAPE.threads, lanes = 32, vectors = LOGITS_SHAPE.vectors, tile = lanes * vectors;
-    __shared__ typename Partial::type found[threads];
     const uint32_t lane = threadIdx.x % lanes, cut = 1u << block.cut_bits;
-    const uint64_t first = (uint64_t)blockIdx.x * block.items, left = rows.results * rows.splits - first;
-    const uint32_t items = left < block.items ? (uint32_t)left : block.items;
-    const uint64_t at = first + threadIdx.x; /* the item that this thread will finish */
-    uint64_t mark = MARK_NONE;
-    if (Found::marked && threadIdx.x < items && rows.splits == 1 && ends.targets.of != nullptr) /* its loads are under way meanwhile */
-        mark = target_mark(&ends.targets, at, ends.x, ends.type, &ends.box, ends.first);
 #pragma unroll 1
     for (uint32_t part = threadIdx.x / lanes; part < items << block.cut_bits; part += threads / lanes) {
-        const row_item<Element, Found::negative> item(rows, first + (part >> block.cut_bits));
-        fast row;
+        if (!wanted(part >> block.cut_bits))
+            continue;
+        const row_item<typename Found::Element, Found::negative> item(rows, first + (part >> block.cut_bits));
+        Row row;
         uint32_t begin = item.begin + part % cut * tile;
         const uint4 *next = (const uint4 *)item.elements.x + begin + lane;
         row.start(item.begin);
@@ -155,47 +151,95 @@ logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_c
                 for (uint32_t i = 0; i < vectors; i++)
                     x[i] = item.elements.at(begin + lane + i * lanes);
             }
-            row.take(x, begin + lane);
+            row.take(x, begin + lane, least);
+            if (Row::ends_at_nan && row.nan)
+                break;
         }
         const float max = row.template end<lanes>();
         uint32_t place = UINT32_MAX;
         if constexpr (Found::placed)
             place = group_place<(int)lanes, Found::lowest_counts>(item.elements, row, item.begin, item.end, max);
         if (lane == 0)
-            found[part] = Found::of(row, item.elements, max, place, ends.first);
+            found[part] = Found::of(row, item.elements, max, place, index);
     }
     __syncthreads();
-    if (threadIdx.x >= items)
-        return;
-    typename Partial::type partial = found[threadIdx.x << block.cut_bits];
-    fast::close(&partial, block.terms);
+}
+
+/* The parts of an item, combined. */
+template <class Found, class Row>
+static __device__ __forceinline__ typename Found::Partial::type item_partial(const typename Found::Partial::type *found, uint32_t item, const struct rows_block &block)
+{
+    found += item << block.cut_bits;
+    typename Found::Partial::type partial = found[0];
+    Row::close(&partial, block.terms);
 #pragma unroll 1
-    for (uint32_t part = 1; part < cut; part++) {
-        typename Partial::type other = found[(threadIdx.x << block.cut_bits) + part];
-        fast::close(&other, block.terms);
-        Partial::combine(&partial, &other);
+    for (uint32_t part = 1; part < 1u << block.cut_bits; part++) {
+        typename Found::Partial::type other = found[part];
+        Row::close(&other, block.terms);
+        Found::Partial::combine(&partial, &other);
     }
-    if constexpr (Found::marked)
-        partial.target = mark;
-    if (Found::finishes && ends.finishes && rows.splits == 1)
-        return result_finish<Found::monoid>(partial, ends.finish, at);
-    partial_store(partial, rows, at / rows.splits, (uint32_t)(at % rows.splits));
-    if (rows.window != nullptr && rows.splits == 1)
-        partial_send(partial, rows.window, at);
+    return partial;
+}
+
+template <class Found>
+static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, sizeof(typename Found::Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32)
+logits_rows_fold(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct rows_block block,
+                 const __grid_constant__ struct logits_ends ends)
+{
+    typedef typename Found::Partial::type partial_type;
+    typedef typename Found::row row;
+    __shared__ partial_type found[LOGITS_SHAPE.threads];
+    const uint64_t first = (uint64_t)blockIdx.x * block.items, left = rows.results * rows.splits - first;
+    const uint32_t items = left < block.items ? (uint32_t)left : block.items;
+    const uint64_t at = first + threadIdx.x; /* the item that this thread will finish */
+    bool unfinished = threadIdx.x < items;
+    uint64_t mark = MARK_NONE;
+    if (Found::marked && unfinished && rows.splits == 1 && ends.targets.of != nullptr) /* its loads are under way meanwhile */
+        mark = target_mark(&ends.targets, at, ends.x, ends.type, &ends.box, ends.first);
+    const auto end = [&](partial_type partial) {
+        if constexpr (Found::marked)
+            partial.target = mark;
+        if (Found::finishes && ends.finishes && rows.splits == 1)
+            return result_finish<Found::monoid>(partial, ends.finish, at);
+        partial_store(partial, rows, at / rows.splits, (uint32_t)(at % rows.splits));
+        if (rows.window != nullptr && rows.splits == 1)
+            partial_send(partial, rows.window, at);
+    };
+    const auto all = [](uint32_t) { return true; };
+    if constexpr (Found::tries) {
+        typedef typename Found::tried tried;
+        __shared__ bool again[LOGITS_SHAPE.threads];
+        if (block.tries) {
+            rows_take<Found, tried>(rows, block, first, items, ends.first, block.trial.least(), found, all);
+            if (unfinished) {
+                const partial_type partial = item_partial<Found, tried>(found, threadIdx.x, block);
+                unfinished = !block.trial.suffices(partial);
+                if (!unfinished)
+                    end(partial);
+            }
+        }
+        again[threadIdx.x] = unfinished;
+        __syncthreads();
+        rows_take<Found, row>(rows, block, first, items, ends.first, -INFINITY, found, [&](uint32_t item) { return again[item]; });
+    } else {
+        rows_take<Found, row>(rows, block, first, items, ends.first, -INFINITY, found, all);
+    }
+    if (unfinished)
+        end(item_partial<Found, row>(found, threadIdx.x, block));
 }
 
 /* A device has work for some times the warps that it has room for: so many that it does not matter when the last ones end, so few that blocks have
-   several rows to finish, if these are short. */
+   several rows to finish, if these are short. Few rows are split so that all blocks run at once, if they nearly fill the device. */
 template <class Found> static cudaError_t rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
 {
     constexpr uint32_t warps = LOGITS_SHAPE.threads / 32, tile = 32 * LOGITS_SHAPE.vectors;
-    constexpr uint64_t rounds = LOGITS_SHAPE.rounds;
-    const uint64_t together = (uint64_t)multiprocessors * LOGITS_SHAPE.blocks * warps, elements = work->box.outer * work->box.length;
+    constexpr uint64_t rounds = LOGITS_SHAPE.rounds, blocks = sizeof(typename Found::Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32;
+    const uint64_t room = (uint64_t)multiprocessors * blocks, together = room * warps, elements = work->box.outer * work->box.length;
     if (work->box.length < Found::least || (!Found::marked && elements < together * tile * Found::Element::per_vector))
         return cudaSuccess;
-    const struct logits_rows rows = rows_cut(work, rounds * together / warps, warps * tile, PARTIAL_STRIDE<typename Found::Partial::type>);
+    const struct logits_rows rows = rows_cut(work, logits_wanted(work->box.outer, room), warps * tile, PARTIAL_STRIDE<typename Found::Partial::type>);
     const uint64_t items = rows.results * rows.splits;
-    struct rows_block block = {1, 2, monoid_facts[work->monoid].terms};
+    struct rows_block block = {1, 2, monoid_facts[work->monoid].terms, work->monoid == MONOID_sumexp_quick, {logf((float)rows.chunk * Found::Element::per_vector)}};
     static_assert(warps == 4, "as many as a row is cut among");
     if (items >= rounds * together / 2 || work->box.length <= tile * Found::Element::per_vector)
         block.items = (uint32_t)(warps * u64_max(1, u64_min(32, items / (rounds * together)))), block.cut_bits = 0;

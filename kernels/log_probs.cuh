@@ -47,17 +47,22 @@ template <class Element, bool negative = false> struct row_vectors {
     }
 };
 
-/* The first of a thread's elements, in `vectors` vectors that are `step` apart, that is the maximum, or NaN. */
+/* The first of a thread's elements, in vectors that are `step` apart, that is the maximum, or NaN. What lies behind the end is never the first. */
 template <class Element, bool negative>
 static __device__ __forceinline__ uint32_t row_place(const row_vectors<Element, negative> &row, uint32_t first, uint32_t end, uint32_t step, float max)
 {
-    for (uint32_t v = first; v < end; v += step) {
-        const uint4 x = row.at(v);
+    constexpr uint32_t vectors = LOGITS_SHAPE.vectors, count = Element::per_vector;
+#pragma unroll 1
+    for (uint32_t v = first; v < end; v += vectors * step) {
+        uint4 x[vectors];
 #pragma unroll
-        for (uint32_t i = 0; i < Element::per_vector; i++) {
-            const float element = Element::load(vector_element<typename Element::stored>(x, (int)i));
+        for (uint32_t k = 0; k < vectors; k++)
+            x[k] = row.at(v + k * step);
+#pragma unroll
+        for (uint32_t i = 0; i < vectors * count; i++) {
+            const float element = Element::load(vector_element<typename Element::stored>(x[i / count], (int)(i % count)));
             if (max != max ? element != element : element == max)
-                return v * Element::per_vector + i;
+                return (v + i / count * step) * count + i % count;
         }
     }
     return UINT32_MAX;

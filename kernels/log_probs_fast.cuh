@@ -28,6 +28,12 @@ template <class Start> static cudaError_t with_logits_element(const struct axis_
     });
 }
 
+/* How many parts to cut so many rows into, where there is room for `room` at a time: for once, if few of these stay empty; for some times that otherwise. */
+static inline uint64_t logits_wanted(uint64_t rows, uint64_t room)
+{
+    return 4 * (room - room % rows) >= 3 * room ? room : LOGITS_SHAPE.rounds * room;
+}
+
 /* Partials: sums of exponentials alone, or all that log-probabilities need. */
 template <bool weighted> struct fast_partial {
     typedef sumexp_quick_f32 type;
@@ -82,7 +88,7 @@ template <class Element> static __device__ __forceinline__ uint4 vector_at_least
 template <class Element, bool weighted, int vectors = LOGITS_SHAPE.vectors, bool half = false> struct fast_row : row_logits {
     typedef typename Element::stored stored;
     static constexpr int count = vectors * Element::per_vector;
-    static constexpr bool is_short = sizeof(stored) == 2;
+    static constexpr bool is_short = sizeof(stored) == 2, ends_at_nan = half;
     static constexpr float far = weighted || half ? 2.0f : 32.0f;
     float from;
     struct exp_anchor_f32 anchor;
@@ -167,14 +173,19 @@ template <class Element, bool weighted, int vectors = LOGITS_SHAPE.vectors, bool
         }
         sum = fma(sums[0] + sums[1], power_of_two(-SOFTMAX_UP_F32), sum);
     }
+    /* Eight terms at a time, in three roundings. */
     template <bool near> __device__ __forceinline__ void take_half(const uint4 *x)
     {
+        static_assert(count % 8 == 0, "eights");
         const float whole = EXP_SHIFT_F32 - anchor.shift;
-        float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
-        for (int i = 0; i < count; i++)
-            sums[i % 4] += sumexp_half_term_f32(element(x, i), near ? 0.0f : anchor.base, whole, near);
-        sum += (double)((sums[0] + sums[1]) + (sums[2] + sums[3]));
+        for (int i = 0; i < count; i += 8) {
+            float terms[8];
+#pragma unroll
+            for (int k = 0; k < 8; k++)
+                terms[k] = sumexp_half_term_f32(element(x, i + k), near ? 0.0f : anchor.base, whole, near);
+            sum += (double)(((terms[0] + terms[1]) + (terms[2] + terms[3])) + ((terms[4] + terms[5]) + (terms[6] + terms[7])));
+        }
     }
     __device__ __forceinline__ void take_any(const uint4 *x, const struct exp_anchor_f32 &anchor)
     {
@@ -191,7 +202,8 @@ template <class Element, bool weighted, int vectors = LOGITS_SHAPE.vectors, bool
         if (weighted)
             weights = fma((double)((weighed[0] + weighed[1]) + (weighed[2] + weighed[3])), power_of_two(-SOFTMAX_UP_F32), weights);
     }
-    __device__ __forceinline__ void take(const uint4 *x, uint32_t v)
+    /* least: of a trial; gives up, as if an element were NaN, if all so far are below it. */
+    __device__ __forceinline__ void take(const uint4 *x, uint32_t v, float least)
     {
         float largest = -INFINITY;
         vectors_extreme<Element, vectors>(&largest, x);
@@ -203,6 +215,11 @@ template <class Element, bool weighted, int vectors = LOGITS_SHAPE.vectors, bool
                 raise(largest);
             max = largest > max ? largest : max;
             best = v;
+        }
+        if constexpr (half) {
+            nan |= max < least && max > -INFINITY;
+            if (nan)
+                return;
         }
         if constexpr (is_short && weighted)
             anchor.base - least_of(anchor.base) < 200.0f ? take_short_weighted<true>(x) : take_short_weighted<false>(x);
@@ -236,13 +253,16 @@ template <class Element, bool weighted, int vectors = LOGITS_SHAPE.vectors, bool
     /* Makes up for the rest of ln 2 in the terms of exp_without_rest_f32. The maximum gets the term that will be taken out. terms: of the monoid; of 16 bits, TERMS_QUICK. */
     template <class Partial> static __device__ __forceinline__ void close(Partial *partial, enum terms terms)
     {
-        if constexpr (!weighted && !half) {
+        if constexpr (!weighted) {
             const float max = (float)partial->max;
-            if (!(fabsf(max) <= EXP_WHOLE) || (!is_short && terms == TERMS_QUICK))
+            if (!(fabsf(max) <= EXP_WHOLE) || (!is_short && !half && terms == TERMS_QUICK))
                 return;
             const struct exp_anchor_f32 anchor = exp_anchor_f32(partial->max, SOFTMAX_RANGE_F32);
             const double down = power_of_two(-SOFTMAX_UP_F32), quick = (double)exp_quick_f32(max, &anchor) * down;
-            if constexpr (is_short) {
+            if constexpr (half) {
+                const bool near = fabsf(max) <= (float)EXP_SHORT_MAX;
+                partial->sum.high = (partial->sum.high - (double)sumexp_half_term_f32(max, 0.0f, EXP_SHIFT_F32 - anchor.shift, near)) + quick;
+            } else if constexpr (is_short) {
                 const double others = partial->sum.high - (double)exp_without_rest_f32(max, &anchor) * down;
                 partial->sum.high = fma(others, (double)(anchor.shift - EXP_SHIFT_F32) * (double)EXP_LN2_REST_F32, others) + quick;
             } else {
@@ -252,3 +272,25 @@ template <class Element, bool weighted, int vectors = LOGITS_SHAPE.vectors, bool
         }
     }
 };
+
+/* logsumexp is tried by the terms of sumexp_half first: they cost less. Whether the logarithm of a sum of them is as exact as that of the others depends on the result, and on
+   log_count, the logarithm of the number of terms. */
+struct trial {
+    float log_count;
+    /* A thread whose first tile has nothing so large gives up. */
+    __device__ __forceinline__ float least() const { return 6.0f - log_count; }
+    /* In 2^-24, a term is off by 4, as exp2 is, by 3 in a sum of eight, by 0.23 of x, as far as log2 e is in one part, and for the rounding of its distance by that, which is log_count - log(sum)
+       at most, in the mean of all terms: docs/numerics.md. */
+    __device__ __forceinline__ bool suffices(const sumexp_quick_f32 &partial) const
+    {
+        const float max = (float)partial.max;
+        if (!is_finite(partial.max))
+            return partial.sum.high == partial.sum.high;
+        const struct exp_reference reference = exp_reference(partial.max);
+        const float result = (float)reference.base + EXP_LN2_F32 * ((float)reference.whole + log2f((float)partial.sum.high));
+        const float distance = fmaxf(log_count - (result - max), 0.0f);
+        return 7.5f + 0.23f * fminf(fabsf(max), 34.0f) + (fabsf(max) <= (float)EXP_SHORT_MAX ? 1.25f : 3.0f) * distance <= 2.0f * result;
+    }
+};
+/* Terms for each trial, at least: of fewer the results are often too small. */
+constexpr uint64_t TRIAL_LEAST = 512;
