@@ -6,7 +6,7 @@
          a thread a column: what its results follow from
          results; all are stored
 
-   Columns that do not fit are left to two passes: log_probs_columns.cu or axis.cu, and normalise.cu. */
+   Columns that do not fit are left to two passes: log_probs.cu or axis.cu, and normalise.cu. */
 #include "kernels/axis_softmax_whole.cuh"
 #include "kernels/columns.cuh"
 #include "kernels/kernels.h"

@@ -10,6 +10,7 @@ kernel_sources = \
 	kernels/axis_u32.cu \
 	kernels/axis_u64.cu \
 	kernels/deliver.cu \
+	kernels/extremes.cu \
 	kernels/fold.cu \
 	kernels/fold_bf16.cu \
 	kernels/fold_f16.cu \
@@ -21,7 +22,6 @@ kernel_sources = \
 	kernels/fold_u64.cu \
 	kernels/generate.cu \
 	kernels/log_probs.cu \
-	kernels/log_probs_columns.cu \
 	kernels/log_probs_counted.cu \
 	kernels/log_probs_exact.cu \
 	kernels/many.cu \
@@ -58,6 +58,7 @@ noinst_HEADERS += \
 	kernels/axis_finish.cuh \
 	kernels/axis_monoid.cuh \
 	kernels/axis_quick.cuh \
+	kernels/found.cuh \
 	kernels/axis_softmax.cuh \
 	kernels/axis_softmax_fast.cuh \
 	kernels/axis_softmax_whole.cuh \

@@ -1,4 +1,4 @@
-/* What the kernels of log_probs.cu, log_probs_columns.cu, log_probs_exact.cu and log_probs_counted.cu share: partials, how rows are cut among blocks, and where the maximum is. */
+/* What the kernels of found.cuh, log_probs_exact.cu and log_probs_counted.cu share: partials, how rows are cut among blocks, and where the maximum is. */
 #pragma once
 
 #include "kernels/axis_softmax_fast.cuh"
@@ -13,16 +13,18 @@ struct row_logits {
     double sum, weights;
 };
 
-/* A row's elements in vectors, or what they are with the other sign; in the last, what is behind the end is -inf. */
-template <class Element, bool negative = false> struct row_vectors {
-    const typename Element::stored *x;
-    uint32_t length;
-    static __device__ __forceinline__ uint4 load(const uint4 *at)
+/* With the signs of its elements turned, of which `signs` has those of a word. */
+static __device__ __forceinline__ uint4 vector_turned(const uint4 &x, uint32_t signs) { return make_uint4(x.x ^ signs, x.y ^ signs, x.z ^ signs, x.w ^ signs); }
+
+/* A row's elements in vectors, or what they are with the signs turned; in the last, what is behind the end is -inf. */
+template <class Element, bool turns = false> struct row_vectors {
+    typedef typename Element::stored stored;
+    const stored *x;
+    uint32_t length, signs;
+    __device__ __forceinline__ uint4 load(const uint4 *at) const
     {
-        static_assert(!negative || sizeof(typename Element::stored) == 2, "elements of 16 bits");
-        constexpr uint32_t signs = negative ? 0x80008000 : 0;
-        const uint4 x = load_read_only(at);
-        return make_uint4(x.x ^ signs, x.y ^ signs, x.z ^ signs, x.w ^ signs);
+        const uint4 vector = load_read_only(at);
+        return turns ? vector_turned(vector, signs) : vector;
     }
     __device__ __forceinline__ uint4 at(uint32_t v) const
     {
@@ -32,24 +34,23 @@ template <class Element, bool negative = false> struct row_vectors {
         uint4 vector = least_vector<Element>();
         if (v * count >= length)
             return vector;
-        typename Element::stored elements[count];
+        stored elements[count];
 #pragma unroll
         for (uint32_t i = 0; i < count; i++)
-            elements[i] = v * count + i < length ? element(v * count + i) : vector_element<typename Element::stored>(vector, (int)i);
+            elements[i] = v * count + i < length ? element(v * count + i) : vector_element<stored>(vector, (int)i);
         return vector_of(elements);
     }
-    __device__ __forceinline__ typename Element::stored element(uint32_t i) const
+    __device__ __forceinline__ stored element(uint32_t i) const
     {
-        typename Element::stored stored = x[i];
-        if constexpr (negative)
-            stored.bits ^= 0x8000;
-        return stored;
+        if constexpr (!turns)
+            return x[i];
+        stored of[Element::per_vector] = {x[i]};
+        return vector_element<stored>(vector_turned(vector_of(of), signs), 0);
     }
 };
 
 /* The first of a thread's elements, in vectors that are `step` apart, that is the maximum, or NaN. What lies behind the end is never the first. */
-template <class Element, bool negative>
-static __device__ __forceinline__ uint32_t row_place(const row_vectors<Element, negative> &row, uint32_t first, uint32_t end, uint32_t step, float max)
+template <class Element> static __device__ __forceinline__ uint32_t row_place(const row_vectors<Element> &row, uint32_t first, uint32_t end, uint32_t step, float max)
 {
     constexpr uint32_t vectors = LOGITS_SHAPE.vectors, count = Element::per_vector;
 #pragma unroll 1
@@ -68,15 +69,14 @@ static __device__ __forceinline__ uint32_t row_place(const row_vectors<Element, 
     return UINT32_MAX;
 }
 
-/* The first place of a group's maximum, or of its first NaN; UINT32_MAX: there is none above -inf, unless that counts, too. */
-template <int group, bool lowest_counts = false, class Element, bool negative>
-static __device__ __forceinline__ uint32_t group_place(const row_vectors<Element, negative> &elements, const struct row_logits &row, uint32_t begin, uint32_t end,
-                                                       float max)
+/* The first place of a group's maximum, or of its first NaN; UINT32_MAX: there is none above -inf. */
+template <int group, class Element>
+static __device__ __forceinline__ uint32_t group_place(const row_vectors<Element> &elements, const struct row_logits &row, uint32_t begin, uint32_t end, float max)
 {
     uint32_t place = UINT32_MAX;
     if (max != max && row.nan)
         place = row_place(elements, begin + threadIdx.x % group, end, group, NAN);
-    else if ((max > -INFINITY || lowest_counts) && row.max == max)
+    else if (max > -INFINITY && row.max == max)
         place = row_place(elements, row.best, end, group, max);
     group_share<group>(&place, group, [](uint32_t *a, uint32_t b) { *a = b < *a ? b : *a; });
     return place;
@@ -116,16 +116,16 @@ struct logits_rows {
 };
 
 /* A row, or a split, or a part of an array. */
-template <class Element, bool negative = false> struct row_item {
+template <class Element, bool turns = false> struct row_item {
     uint64_t row;
     uint32_t split, begin, end, whole; /* in vectors; whole: those of the row that lie within it */
-    row_vectors<Element, negative> elements;
+    row_vectors<Element, turns> elements;
     __device__ __forceinline__ row_item(const void *x, uint32_t length)
     {
         row = split = begin = 0;
         end = (length + Element::per_vector - 1) / Element::per_vector;
         whole = length / Element::per_vector;
-        elements = {(const typename Element::stored *)x, length};
+        elements = {(const typename Element::stored *)x, length, 0};
     }
     __device__ __forceinline__ row_item(const struct logits_rows &rows, uint64_t item)
     {
@@ -135,7 +135,7 @@ template <class Element, bool negative = false> struct row_item {
         begin = split * rows.chunk;
         end = begin + rows.chunk < all ? begin + rows.chunk : all;
         whole = rows.length / Element::per_vector;
-        elements = {(const typename Element::stored *)rows.x + row * rows.stride, rows.length};
+        elements = {(const typename Element::stored *)rows.x + row * rows.stride, rows.length, 0};
     }
 };
 
@@ -208,7 +208,8 @@ struct logits_columns {
 template <class Element> struct column_walk {
     typedef column_words<Element> words;
     typedef typename words::word word;
-    uint32_t split, members;
+    uint32_t split, members, end;
+    word signs; /* of a word, which are turned: none */
     uint64_t first, step; /* the block's first column; words between a thread's elements */
     int64_t left;         /* elements, but for the members'; all threads of a warp have as many, also those of no column */
     const word *next;
@@ -217,8 +218,10 @@ template <class Element> struct column_walk {
         const uint32_t at = threadIdx.x & (cut.across - 1), member = threadIdx.x / cut.across, length = cut.rows.length, chunk = cut.rows.chunk;
         split = (uint32_t)(blockIdx.x / cut.blocks);
         members = cut.members;
+        signs = 0;
         const uint64_t column = (blockIdx.x - split * cut.blocks) * cut.across + at, stride = cut.box.axis_stride / words::side;
         const uint32_t begin = split * chunk, all = length - begin < chunk ? length - begin : chunk;
+        end = begin + all;
         first = (column - at) * words::side;
         step = members * stride;
         left = column - threadIdx.x % 32 < cut.words ? (int64_t)all - member : 0;
@@ -231,26 +234,27 @@ template <class Element> struct column_walk {
         if (next != nullptr && left > (int64_t)((words::rows - 1) * members))
 #pragma unroll
             for (int i = 0; i < words::rows; i++, next += step)
-                x.of[i] = __ldg(next);
+                x.of[i] = __ldg(next) ^ signs;
         else
 #pragma unroll
             for (int i = 0; i < words::rows; i++)
-                x.of[i] = next != nullptr && i * (int64_t)members < left ? __ldg(next + i * step) : words::least();
+                x.of[i] = next != nullptr && i * (int64_t)members < left ? __ldg(next + i * step) ^ signs : words::least();
         left -= words::rows * members;
         x.turn();
         return x;
     }
-    /* take(s, vectors), tile by tile, for each column s that shares the word. */
+    /* take(s, vectors, index of the first), tile by tile, for each column s that shares the word. */
     template <class Take> __device__ __forceinline__ void for_each(const Take &take_column)
     {
 #pragma unroll 1
         while (left > 0) {
+            const uint32_t index = end - (uint32_t)left;
             const words x = take();
 #pragma unroll
             for (int s = 0; s < words::side; s++) {
                 uint4 vectors[words::vectors];
                 x.vectors_of(s, vectors);
-                take_column(s, vectors);
+                take_column(s, vectors, index);
             }
         }
     }

@@ -111,7 +111,7 @@ counted_rows_fold(const __grid_constant__ struct logits_rows rows, uint64_t inde
         const uint64_t r = item / rows.splits;
         const uint32_t split = (uint32_t)(item % rows.splits), all = (rows.length + Element::per_vector - 1) / Element::per_vector;
         const uint32_t begin = split * rows.chunk, end = begin + rows.chunk < all ? begin + rows.chunk : all;
-        const row_vectors<Element> elements = {(const typename Element::stored *)rows.x + r * rows.stride, rows.length};
+        const row_vectors<Element> elements = {(const typename Element::stored *)rows.x + r * rows.stride, rows.length, 0};
         struct row_logits row = {-INFINITY, false, begin, 0.0, 0.0};
         partial_type partial = Partial::of_nothing();
 #pragma unroll 1

@@ -330,7 +330,7 @@ exact_columns_fold(const __grid_constant__ struct logits_columns cut, const __gr
         columns[s].row.start(0);
     }
     exp_block_make();
-    walk.for_each([&](int s, const uint4 *x) { columns[s].row.template take<Element, words::vectors>(x, 0, &columns[s].here); });
+    walk.for_each([&](int s, const uint4 *x, uint32_t) { columns[s].row.template take<Element, words::vectors>(x, 0, &columns[s].here); });
 #pragma unroll
     for (int s = 0; s < side; s++) {
         struct exp_bins partial;

@@ -1,38 +1,7 @@
-/* Log-probabilities and sums of exponentials at level fast: what a thread has found of a row, and what becomes of it. Included by log_probs.cu and
-   log_probs_columns.cu. */
+/* Log-probabilities and sums of exponentials at level fast: what a thread has found of a row, and what becomes of it. */
 #pragma once
 
-#define EXACT_TOTAL_DIGITS 48
-#define FAMILY f32
-#include "kernels/axis_finish.cuh"
-#include "kernels/log_probs.cuh"
-
-#include "fold/targets.h"
-
-/* Sums of exponentials that kernels of rows and columns take: those of logsumexp, and those of the first pass of softmax. */
-static inline bool sums_taken(const struct axis_work *work)
-{
-    return work->monoid == MONOID_sumexp_quick || work->monoid == MONOID_sumexp_half || (work->monoid == MONOID_sumexp && work->type == ALLFOLD_F32);
-}
-/* Calls start(element, half), half.value: whether terms are those of sumexp_half. */
-template <class Start> static cudaError_t with_logits_element(const struct axis_work *work, const Start &start)
-{
-    return with_element(work->type, [&](auto element) -> cudaError_t {
-        typedef decltype(element) Element;
-        if constexpr (Element::is_floating && sizeof(typename Element::stored) == 2)
-            if (work->monoid == MONOID_sumexp_half)
-                return start(element, std::true_type());
-        if constexpr (Element::is_floating && sizeof(typename Element::stored) <= 4)
-            return start(element, std::false_type());
-        return cudaSuccess;
-    });
-}
-
-/* How many parts to cut so many rows into, where there is room for `room` at a time: for once, if few of these stay empty; for some times that otherwise. */
-static inline uint64_t logits_wanted(uint64_t rows, uint64_t room)
-{
-    return 4 * (room - room % rows) >= 3 * room ? room : LOGITS_SHAPE.rounds * room;
-}
+#include "kernels/found.cuh"
 
 /* Partials: sums of exponentials alone, or all that log-probabilities need. */
 template <bool weighted> struct fast_partial {
@@ -85,7 +54,7 @@ template <class Element> static __device__ __forceinline__ uint4 vector_at_least
 /* What a thread has of a row. Its sums are relative to the reference of `from`, an element that no other is `far` above: a power of two, as in
    fold/exponential.h, or, if there are weights, exp(from), so that `from` has the weight 0. What is above it then has a negative one; that
    cancels little, as neither of the two has nearly all of the probability. half: terms are those of sumexp_half (fold/sumexp.h). */
-template <class Element, bool weighted, int vectors = LOGITS_SHAPE.vectors, bool half = false> struct fast_row : row_logits {
+template <class Element, bool weighted, int vectors, bool half> struct fast_row : row_logits {
     typedef typename Element::stored stored;
     static constexpr int count = vectors * Element::per_vector;
     static constexpr bool is_short = sizeof(stored) == 2, ends_at_nan = half;
@@ -273,14 +242,20 @@ template <class Element, bool weighted, int vectors = LOGITS_SHAPE.vectors, bool
     }
 };
 
+/* Terms for each trial, at least: of fewer, results are often too small. */
+constexpr uint64_t TRIAL_LEAST = 512;
+
 /* logsumexp is tried by the terms of sumexp_half first: they cost less. Whether the logarithm of a sum of them is as exact as that of the others depends on the result, and on
    log_count, the logarithm of the number of terms. */
-struct trial {
+struct half_trial {
+    static constexpr bool tries = true;
+    bool wanted;
     float log_count;
+    static half_trial of(const struct axis_work *work, uint64_t count) { return {work->monoid == MONOID_sumexp_quick && count >= TRIAL_LEAST, logf((float)count)}; }
     /* A thread whose first tile has nothing so large gives up. */
     __device__ __forceinline__ float least() const { return 6.0f - log_count; }
-    /* In 2^-24, a term is off by 4, as exp2 is, by 3 in a sum of eight, by 0.23 of x, as far as log2 e is in one part, and for the rounding of its distance by that, which is log_count - log(sum)
-       at most, in the mean of all terms: docs/numerics.md. */
+    /* In 2^-24, a term is off by 4, as exp2 is, by 3 in a sum of eight, by 0.23 of x, as far as log2 e is in one part, and for the rounding of its distance by that, which is
+       log_count - log(sum) at most, in the mean of all terms: docs/numerics.md. */
     __device__ __forceinline__ bool suffices(const sumexp_quick_f32 &partial) const
     {
         const float max = (float)partial.max;
@@ -292,5 +267,3 @@ struct trial {
         return 7.5f + 0.23f * fminf(fabsf(max), 34.0f) + (fabsf(max) <= (float)EXP_SHORT_MAX ? 1.25f : 3.0f) * distance <= 2.0f * result;
     }
 };
-/* Terms for each trial, at least: of fewer the results are often too small. */
-constexpr uint64_t TRIAL_LEAST = 512;

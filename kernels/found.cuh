@@ -1,0 +1,270 @@
+/* Kernels that read rows, or columns, once, and find something of each: what Found says.
+
+     rows_find      a block has some rows, or a split of one
+         each warp: takes a row after the other, or a part of each row; each thread takes its elements, tile by tile; the warp combines what they have
+         the block, a thread a row: combines the parts, and finishes the result, or stores the partial
+     columns_find   a block has columns that lie side by side, or a split of them; a thread has one, or two of 16 bits, which share a word
+         each thread: takes its elements, as those of a row
+         the block, a thread a column: combines what its members have, and finishes the result, or stores the partial
+
+   Where Found has a trial, a cheaper way comes first, and rows, or a block's columns, for which it does not suffice are taken again. Splits are combined by the kernels of axis_VALUE.cu.
+
+   Found has Element; Partial: its type, and combine(); row<vectors>: what a thread has found (row_logits), how it takes a tile, what becomes of all of a warp, and of a partial; trial and
+   tried<vectors>, the same of a trial; place() and column_place(): where that was; of(): the partial; finished(). */
+#pragma once
+
+#define EXACT_TOTAL_DIGITS 48
+#define FAMILY f32
+#include "kernels/axis_finish.cuh"
+#include "kernels/log_probs.cuh"
+
+#include "fold/targets.h"
+
+/* No trial. */
+struct never {
+    static constexpr bool tries = false;
+    static never of(const struct axis_work *, uint64_t) { return {}; }
+};
+
+/* How something is found. signs: of a vector's words, which are turned. */
+template <class Found> struct finding {
+    enum terms terms;
+    uint32_t signs;
+    typename Found::trial trial;
+};
+
+/* How many parts to cut rows into, where there is room for `room` at a time: for once, if few of these stay empty; or for some times that. */
+static inline uint64_t parts_wanted(uint64_t rows, uint64_t room)
+{
+    return 4 * (room - room % rows) >= 3 * room ? room : LOGITS_SHAPE.rounds * room;
+}
+
+/* ---- rows */
+
+/* What a block has of the rows: `items` of them, or of their splits. Each is cut among 2^cut_bits of its warps. */
+struct rows_block {
+    uint32_t items, cut_bits;
+};
+
+/* What the block's warps find of the items that are wanted. least: of a trial. */
+template <class Found, class Row, class Wanted>
+static __device__ __forceinline__ void rows_take(const struct logits_rows &rows, const struct rows_block &block, const struct finding<Found> &finding, uint64_t first, uint32_t items,
+                                                 uint64_t index, float least, typename Found::Partial::type *found, const Wanted &wanted)
+{
+    constexpr uint32_t threads = LOGITS_SHAPE.threads, lanes = 32, vectors = LOGITS_SHAPE.vectors, tile = lanes * vectors;
+    const uint32_t lane = threadIdx.x % lanes, cut = 1u << block.cut_bits;
+#pragma unroll 1
+    for (uint32_t part = threadIdx.x / lanes; part < items << block.cut_bits; part += threads / lanes) {
+        if (!wanted(part >> block.cut_bits))
+            continue;
+        row_item<typename Found::Element, Found::turns> item(rows, first + (part >> block.cut_bits));
+        item.elements.signs = finding.signs;
+        Row row;
+        uint32_t begin = item.begin + part % cut * tile;
+        const uint4 *next = (const uint4 *)item.elements.x + begin + lane;
+        row.start(item.begin);
+#pragma unroll 1
+        for (; begin < item.end; begin += cut * tile, next += cut * tile) {
+            uint4 x[vectors];
+            if (begin + tile <= item.whole) {
+#pragma unroll
+                for (uint32_t i = 0; i < vectors; i++)
+                    x[i] = item.elements.load(next + i * lanes);
+            } else {
+#pragma unroll
+                for (uint32_t i = 0; i < vectors; i++)
+                    x[i] = item.elements.at(begin + lane + i * lanes);
+            }
+            row.take(x, begin + lane, least);
+            if (Row::ends_at_nan && row.nan)
+                break;
+        }
+        const float max = row.template end<lanes>();
+        const uint32_t place = Found::place(row, item, max);
+        if (lane == 0)
+            found[part] = Found::of(row, item.elements, max, place, index);
+    }
+    __syncthreads();
+}
+
+/* The parts of an item, combined. */
+template <class Found, class Row>
+static __device__ __forceinline__ typename Found::Partial::type item_partial(const typename Found::Partial::type *found, uint32_t item, uint32_t cut_bits, enum terms terms)
+{
+    found += item << cut_bits;
+    typename Found::Partial::type partial = found[0];
+    Row::close(&partial, terms);
+#pragma unroll 1
+    for (uint32_t part = 1; part < 1u << cut_bits; part++) {
+        typename Found::Partial::type other = found[part];
+        Row::close(&other, terms);
+        Found::Partial::combine(&partial, &other);
+    }
+    return partial;
+}
+
+/* The partial of a row, or of its split, becomes a result, or is stored. */
+template <class Found>
+static __device__ __forceinline__ void found_end(typename Found::Partial::type partial, const struct logits_rows &rows, const struct finding<Found> &finding,
+                                                 const struct logits_ends &ends, uint64_t r, uint32_t split)
+{
+    if constexpr (Found::turns)
+        Found::turn(&partial, finding.signs);
+    if (Found::finishes && ends.finishes && rows.splits == 1)
+        return Found::turns && finding.signs != 0 ? result_finish<Found::monoid_turned>(partial, ends.finish, r) : result_finish<Found::monoid>(partial, ends.finish, r);
+    partial_store(partial, rows, r, split);
+    if (rows.window != nullptr && rows.splits == 1)
+        partial_send(partial, rows.window, r);
+}
+
+template <class Found>
+static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, sizeof(typename Found::Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32)
+rows_find(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct rows_block block, const __grid_constant__ struct finding<Found> finding,
+          const __grid_constant__ struct logits_ends ends)
+{
+    typedef typename Found::Partial::type partial_type;
+    typedef typename Found::template row<LOGITS_SHAPE.vectors> row;
+    __shared__ partial_type found[LOGITS_SHAPE.threads];
+    const uint64_t first = (uint64_t)blockIdx.x * block.items, left = rows.results * rows.splits - first;
+    const uint32_t items = left < block.items ? (uint32_t)left : block.items;
+    const uint64_t at = first + threadIdx.x; /* the item that this thread will finish */
+    bool unfinished = threadIdx.x < items;
+    uint64_t mark = MARK_NONE;
+    if (Found::marked && unfinished && rows.splits == 1 && ends.targets.of != nullptr) /* its loads are under way meanwhile */
+        mark = target_mark(&ends.targets, at, ends.x, ends.type, &ends.box, ends.first);
+    const auto end = [&](partial_type partial) {
+        if constexpr (Found::marked)
+            partial.target = mark;
+        found_end<Found>(partial, rows, finding, ends, at / rows.splits, (uint32_t)(at % rows.splits));
+    };
+    const auto all = [](uint32_t) { return true; };
+    if constexpr (Found::trial::tries) {
+        typedef typename Found::template tried<LOGITS_SHAPE.vectors> tried;
+        __shared__ bool again[LOGITS_SHAPE.threads];
+        if (finding.trial.wanted) {
+            rows_take<Found, tried>(rows, block, finding, first, items, ends.first, finding.trial.least(), found, all);
+            if (unfinished) {
+                const partial_type partial = item_partial<Found, tried>(found, threadIdx.x, block.cut_bits, finding.terms);
+                unfinished = !finding.trial.suffices(partial);
+                if (!unfinished)
+                    end(partial);
+            }
+        }
+        again[threadIdx.x] = unfinished;
+        __syncthreads();
+        rows_take<Found, row>(rows, block, finding, first, items, ends.first, -INFINITY, found, [&](uint32_t item) { return again[item]; });
+    } else {
+        rows_take<Found, row>(rows, block, finding, first, items, ends.first, -INFINITY, found, all);
+    }
+    if (unfinished)
+        end(item_partial<Found, row>(found, threadIdx.x, block.cut_bits, finding.terms));
+}
+
+/* A device has work for some times the warps that it has room for: so many that it does not matter when the last ones end, so few that blocks have
+   several rows to finish, if these are short. Few rows are split so that all blocks run at once, if they nearly fill the device. Without marks, few elements, whose time a second
+   launch would double, are for other kernels. */
+template <class Found> static cudaError_t rows_launch(const struct axis_work *work, int multiprocessors, uint32_t signs, void *stream, bool *launched)
+{
+    typedef typename Found::Element Element;
+    constexpr uint32_t warps = LOGITS_SHAPE.threads / 32, tile = 32 * LOGITS_SHAPE.vectors;
+    constexpr uint64_t rounds = LOGITS_SHAPE.rounds, blocks = sizeof(typename Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32;
+    const uint64_t room = (uint64_t)multiprocessors * blocks, together = room * warps, elements = work->box.outer * work->box.length;
+    if (!rows_fit(work) || work->box.length < LOGITS_SHAPE.least || (!Found::marked && elements < together * tile * Element::per_vector))
+        return cudaSuccess;
+    const struct logits_rows rows = rows_cut(work, parts_wanted(work->box.outer, room), warps * tile, PARTIAL_STRIDE<typename Found::Partial::type>);
+    const uint64_t items = rows.results * rows.splits;
+    const struct finding<Found> finding = {monoid_facts[work->monoid].terms, signs, Found::trial::of(work, (uint64_t)rows.chunk * Element::per_vector)};
+    struct rows_block block = {1, 2};
+    static_assert(warps == 4, "as many as a row is cut among");
+    if (items >= rounds * together / 2 || work->box.length <= tile * Element::per_vector)
+        block = {(uint32_t)(warps * u64_max(1, u64_min(32, items / (rounds * together)))), 0};
+    const cudaLaunchConfig_t config = launch_config((items + block.items - 1) / block.items, LOGITS_SHAPE.threads, stream);
+    *launched = true;
+    const cudaError_t code = cudaLaunchKernelEx(&config, rows_find<Found>, rows, block, finding, ends_of(work));
+    return code == cudaSuccess && rows.splits > 1 ? (cudaError_t)rows_end(work, rows.splits, stream) : code;
+}
+
+/* ---- columns */
+
+/* What the block's threads find of its columns. least: of a trial. */
+template <class Found, class Row>
+static __device__ __forceinline__ column_walk<typename Found::Element> columns_take(const struct logits_columns &cut, const struct finding<Found> &finding, uint64_t index, float least,
+                                                                                    typename Found::Partial::type *found)
+{
+    typedef column_words<typename Found::Element> words;
+    constexpr int side = words::side;
+    column_walk<typename Found::Element> walk(cut);
+    Row of[side];
+#pragma unroll
+    for (int s = 0; s < side; s++)
+        of[s].start(0);
+    if constexpr (Found::turns)
+        walk.signs = finding.signs;
+    walk.for_each([&](int s, const uint4 *x, uint32_t first) {
+        of[s].take(x, first, least);
+        if (Row::ends_at_nan && of[0].nan && of[side - 1].nan)
+            walk.left = 0;
+    });
+#pragma unroll
+    for (int s = 0; s < side; s++) {
+        const float max = of[s].template end<1>();
+        typename Found::Partial::type partial = Found::of(of[s], {}, max, Found::column_place(of[s], cut.members), index);
+        Row::close(&partial, finding.terms);
+        found[threadIdx.x * side + s] = partial;
+    }
+    __syncthreads();
+    return walk;
+}
+
+template <class Found>
+static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, LOGITS_SHAPE.blocks_columns)
+columns_find(const __grid_constant__ struct logits_columns cut, const __grid_constant__ struct finding<Found> finding, const __grid_constant__ struct logits_ends ends)
+{
+    typedef column_words<typename Found::Element> words;
+    typedef typename Found::Partial::type partial_type;
+    __shared__ partial_type found[LOGITS_SHAPE.threads * words::side];
+    const auto part = [&](uint32_t i) { return &found[i]; };
+    const auto combine = [](partial_type *a, partial_type *b) { Found::Partial::combine(a, b); };
+    if constexpr (Found::trial::tries)
+        if (finding.trial.wanted) {
+            __shared__ bool again;
+            if (threadIdx.x == 0)
+                again = false;
+            const auto walk = columns_take<Found, typename Found::template tried<words::vectors>>(cut, finding, ends.first, finding.trial.least(), found);
+            columns_end(cut, walk, part, combine, [&](const partial_type *partial, uint64_t r) {
+                if (finding.trial.suffices(*partial))
+                    found_end<Found>(*partial, cut.rows, finding, ends, r, walk.split);
+                else
+                    again = true;
+            });
+            __syncthreads();
+            if (!again)
+                return;
+        }
+    const auto walk = columns_take<Found, typename Found::template row<words::vectors>>(cut, finding, ends.first, -INFINITY, found);
+    columns_end(cut, walk, part, combine,
+                [&](const partial_type *partial, uint64_t r) { found_end<Found>(*partial, cut.rows, finding, ends, r, walk.split); });
+}
+
+template <class Found> static cudaError_t columns_launch(const struct axis_work *work, int multiprocessors, uint32_t signs, void *stream, bool *launched)
+{
+    typedef column_words<typename Found::Element> words;
+    constexpr uint32_t threads = LOGITS_SHAPE.threads;
+    const uint64_t room = (uint64_t)multiprocessors * LOGITS_SHAPE.blocks_columns * threads, columns = work->box.outer * work->box.inner / words::side;
+    struct logits_columns cut;
+    if (columns == 0 || columns * work->box.length < room * words::rows
+        || !columns_cut<typename Found::Element>(work, threads, parts_wanted(columns, room), PARTIAL_STRIDE<typename Found::Partial::type>, &cut))
+        return cudaSuccess;
+    const struct finding<Found> finding = {monoid_facts[work->monoid].terms, signs, Found::trial::of(work, cut.rows.chunk)};
+    const cudaLaunchConfig_t config = launch_config(cut.blocks * cut.rows.splits, threads, stream);
+    *launched = true;
+    const cudaError_t code = cudaLaunchKernelEx(&config, columns_find<Found>, cut, finding, ends_of(work));
+    return code == cudaSuccess && cut.rows.splits > 1 ? (cudaError_t)rows_end(work, cut.rows.splits, stream) : code;
+}
+
+/* Rows that lie as vectors, or columns. */
+template <class Found> static cudaError_t find_launch(const struct axis_work *work, int multiprocessors, uint32_t signs, void *stream, bool *launched)
+{
+    const cudaError_t code = rows_launch<Found>(work, multiprocessors, signs, stream, launched);
+    return code != cudaSuccess || *launched ? code : columns_launch<Found>(work, multiprocessors, signs, stream, launched);
+}
