@@ -1,5 +1,5 @@
-/* Places of the extremes of rows and columns of f32 and 16 bits (found.cuh): a thread searches a tile in which there is something larger for its first place; the smallest element is the
-   largest of all with the other sign. All other places are found by axis_VALUE.cu. */
+/* Places of the extremes of rows and columns of f32 and 16 bits (found.cuh). A tile in which there is something larger is searched for its first place, by the warp or, of a column, by the
+   thread. The smallest element is the largest of all with the other sign. All other places are found by axis_VALUE.cu. */
 #include "kernels/found.cuh"
 
 template <class Of> struct extreme_found {
@@ -12,7 +12,10 @@ template <class Of> struct extreme_found {
         typedef typename fold::partial type;
         static __device__ __forceinline__ void combine(type *a, const type *b) { fold::combine(a, b); }
     };
-    template <int vectors> struct row {
+    static __device__ __forceinline__ float element(const uint4 &x, uint32_t i) { return Element::load(vector_element<typename Element::stored>(x, (int)i)); }
+
+    /* Of a column: what a thread has found. */
+    template <int vectors> struct column {
         static constexpr bool ends_at_nan = false;
         float max; /* the element itself, of the sign that its zero has; NaN: the first one is found */
         bool nan;
@@ -24,51 +27,84 @@ template <class Of> struct extreme_found {
             best = UINT32_MAX;
             at = 0;
         }
-        __device__ __forceinline__ void take(const uint4 *x, uint32_t v, float)
+        __device__ __forceinline__ void take(const uint4 *x, uint32_t first, float)
         {
             float largest = -INFINITY;
             vectors_extreme<Element, vectors>(&largest, x);
             if ((largest <= max && best != UINT32_MAX) || nan)
                 return;
             nan = largest != largest;
-            best = v;
+            best = first;
 #pragma unroll
             for (uint32_t i = vectors * Element::per_vector; i-- > 0;) {
-                const float element = Element::load(vector_element<typename Element::stored>(x[i / Element::per_vector], (int)(i % Element::per_vector)));
-                if (nan ? element != element : element == largest)
-                    max = element, at = i;
+                const float x_i = element(x[i / Element::per_vector], i % Element::per_vector);
+                if (nan ? x_i != x_i : x_i == largest)
+                    max = x_i, at = i;
             }
         }
-        template <uint32_t members> __device__ __forceinline__ float end() const
-        {
-            float all_max = max;
-            if constexpr (members > 1)
-                lanes_share(&all_max, members, take_larger());
-            return all_max;
-        }
+        template <uint32_t members> __device__ __forceinline__ float end() const { return max; }
+        __device__ __forceinline__ uint32_t place(uint32_t members) const { return best == UINT32_MAX ? UINT32_MAX : best + at * members; }
         static __device__ __forceinline__ void close(typename Partial::type *, enum terms) {}
     };
-    template <class Row, class Item> static __device__ __forceinline__ uint32_t place(const Row &row, const Item &, float max)
-    {
-        constexpr uint32_t count = Element::per_vector, lanes = 32;
-        const bool here = row.best != UINT32_MAX && (max != max ? row.nan : row.max == max);
-        uint32_t place = here ? (row.best + row.at / count * lanes) * count + row.at % count : UINT32_MAX;
-        lanes_share(&place, lanes, [](uint32_t *a, uint32_t b) { *a = b < *a ? b : *a; });
-        return place;
-    }
-    template <class Row> static __device__ __forceinline__ uint32_t column_place(const Row &row, uint32_t members)
-    {
-        return row.best == UINT32_MAX ? UINT32_MAX : row.best + row.at * members;
-    }
-    template <class Row>
-    static __device__ __forceinline__ typename Partial::type of(const Row &, const row_vectors<Element, true> &elements, float max, uint32_t place, uint64_t first)
+
+    /* Of a row: what a warp has found; all its lanes have the same. */
+    template <int vectors> struct row {
+        static constexpr bool ends_at_nan = false;
+        float max;
+        bool nan;
+        uint32_t at; /* UINT32_MAX while there is none */
+        __device__ __forceinline__ void start(uint32_t)
+        {
+            max = -INFINITY;
+            nan = false;
+            at = UINT32_MAX;
+        }
+        __device__ __forceinline__ void take(const uint4 *x, uint32_t v, float)
+        {
+            float of[vectors], largest = -INFINITY;
+#pragma unroll
+            for (int k = 0; k < vectors; k++) {
+                of[k] = -INFINITY;
+                vectors_extreme<Element, 1>(&of[k], &x[k]);
+                largest = larger_f32(of[k], largest);
+            }
+            lanes_share(&largest, 32, take_larger());
+            if ((largest <= max && at != UINT32_MAX) || nan)
+                return;
+            nan = largest != largest;
+            uint32_t lanes = 0, first = 0; /* that have it in the first of the vectors, and which that is */
+            uint4 vector = x[0];
+#pragma unroll
+            for (int k = vectors; k-- > 0;) {
+                const uint32_t here = __ballot_sync(0xffffffff, nan ? of[k] != of[k] : of[k] == largest);
+                if (here != 0)
+                    lanes = here, first = (uint32_t)k, vector = x[k];
+            }
+            const int lane = __ffs((int)lanes) - 1;
+            uint32_t place = 0;
+            float found = largest;
+#pragma unroll
+            for (uint32_t i = Element::per_vector; i-- > 0;) {
+                const float x_i = element(vector, i);
+                if (nan ? x_i != x_i : x_i == largest)
+                    found = x_i, place = i;
+            }
+            max = nan ? NAN : __shfl_sync(0xffffffff, found, lane);
+            at = (v - threadIdx.x % 32 + (uint32_t)lane + first * 32) * Element::per_vector + __shfl_sync(0xffffffff, place, lane);
+        }
+        template <uint32_t> __device__ __forceinline__ float end() const { return max; }
+        static __device__ __forceinline__ void close(typename Partial::type *, enum terms) {}
+    };
+    template <class Row, class Item> static __device__ __forceinline__ uint32_t place(const Row &row, const Item &, float) { return row.at; }
+    template <class Row> static __device__ __forceinline__ uint32_t column_place(const Row &column, uint32_t members) { return column.place(members); }
+    template <class Row> static __device__ __forceinline__ typename Partial::type of(const Row &, float max, uint32_t place, uint64_t first)
     {
         typename Partial::type partial = Partial::fold::identity();
         if (max != max) {
             partial.nans = 1;
             partial.nan_index = first + place;
-        } else if (place != UINT32_MAX) { /* the lane may have another zero */
-            partial.value = max == 0.0f && elements.x != nullptr ? Element::load(elements.element(place)) : max;
+        } else if (place != UINT32_MAX) {
+            partial.value = max;
             partial.index = first + place;
         }
         return partial;

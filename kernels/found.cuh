@@ -9,8 +9,8 @@
 
    Where Found has a trial, a cheaper way comes first, and rows, or a block's columns, for which it does not suffice are taken again. Splits are combined by the kernels of axis_VALUE.cu.
 
-   Found has Element; Partial: its type, and combine(); row<vectors>: what a thread has found (row_logits), how it takes a tile, what becomes of all of a warp, and of a partial; trial and
-   tried<vectors>, the same of a trial; place() and column_place(): where that was; of(): the partial; finished(). */
+   Found has Element; Partial: its type, and combine(); row<vectors>, and column<vectors>: what a thread has found, how it takes a tile, what becomes of all that a warp has, and how a
+   partial is closed; trial, and tried<vectors>, which is a row or column of the cheaper way; place() and column_place(): where that was; of(), which makes the partial. */
 #pragma once
 
 #define EXACT_TOTAL_DIGITS 48
@@ -82,7 +82,7 @@ static __device__ __forceinline__ void rows_take(const struct logits_rows &rows,
         const float max = row.template end<lanes>();
         const uint32_t place = Found::place(row, item, max);
         if (lane == 0)
-            found[part] = Found::of(row, item.elements, max, place, index);
+            found[part] = Found::of(row, max, place, index);
     }
     __syncthreads();
 }
@@ -208,7 +208,7 @@ static __device__ __forceinline__ column_walk<typename Found::Element> columns_t
 #pragma unroll
     for (int s = 0; s < side; s++) {
         const float max = of[s].template end<1>();
-        typename Found::Partial::type partial = Found::of(of[s], {}, max, Found::column_place(of[s], cut.members), index);
+        typename Found::Partial::type partial = Found::of(of[s], max, Found::column_place(of[s], cut.members), index);
         Row::close(&partial, finding.terms);
         found[threadIdx.x * side + s] = partial;
     }
@@ -241,7 +241,7 @@ columns_find(const __grid_constant__ struct logits_columns cut, const __grid_con
             if (!again)
                 return;
         }
-    const auto walk = columns_take<Found, typename Found::template row<words::vectors>>(cut, finding, ends.first, -INFINITY, found);
+    const auto walk = columns_take<Found, typename Found::template column<words::vectors>>(cut, finding, ends.first, -INFINITY, found);
     columns_end(cut, walk, part, combine,
                 [&](const partial_type *partial, uint64_t r) { found_end<Found>(*partial, cut.rows, finding, ends, r, walk.split); });
 }

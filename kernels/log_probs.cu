@@ -54,6 +54,7 @@ template <class Of, bool weighted, bool half> struct sums_found {
     typedef fast_partial<weighted> Partial;
     typedef std::conditional_t<weighted || half, struct never, struct half_trial> trial;
     template <int vectors> using row = fast_row<Element, weighted, vectors, half>;
+    template <int vectors> using column = row<vectors>;
     template <int vectors> using tried = fast_row<Element, false, vectors, true>;
     static constexpr bool turns = false, marked = weighted, finishes = !half;
     static constexpr enum monoid monoid = weighted ? MONOID_logits : MONOID_sumexp_quick, monoid_turned = monoid;
@@ -62,7 +63,7 @@ template <class Of, bool weighted, bool half> struct sums_found {
         return weighted ? group_place<32>(item.elements, row, item.begin, item.end, max) : UINT32_MAX;
     }
     static __device__ __forceinline__ uint32_t column_place(const row_logits &, uint32_t) { return UINT32_MAX; }
-    static __device__ __forceinline__ typename Partial::type of(const row_logits &row, const row_vectors<Element> &, float max, uint32_t place, uint64_t first)
+    static __device__ __forceinline__ typename Partial::type of(const row_logits &row, float max, uint32_t place, uint64_t first)
     {
         return Partial::of(row, max != max ? (double)-INFINITY : (double)max, place == UINT32_MAX ? ALLFOLD_NO_INDEX : first + place);
     }

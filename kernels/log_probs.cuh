@@ -13,39 +13,26 @@ struct row_logits {
     double sum, weights;
 };
 
-/* With the signs of its elements turned, of which `signs` has those of a word. */
-static __device__ __forceinline__ uint4 vector_turned(const uint4 &x, uint32_t signs) { return make_uint4(x.x ^ signs, x.y ^ signs, x.z ^ signs, x.w ^ signs); }
-
-/* A row's elements in vectors, or what they are with the signs turned; in the last, what is behind the end is -inf. */
+/* A row's elements in vectors, or what they are with the signs turned, of which `signs` has those of a word; in the last, what is behind the end is -inf. */
 template <class Element, bool turns = false> struct row_vectors {
     typedef typename Element::stored stored;
     const stored *x;
     uint32_t length, signs;
-    __device__ __forceinline__ uint4 load(const uint4 *at) const
-    {
-        const uint4 vector = load_read_only(at);
-        return turns ? vector_turned(vector, signs) : vector;
-    }
+    __device__ __forceinline__ uint4 turned(const uint4 &x) const { return turns ? make_uint4(x.x ^ signs, x.y ^ signs, x.z ^ signs, x.w ^ signs) : x; }
+    __device__ __forceinline__ uint4 load(const uint4 *at) const { return turned(load_read_only(at)); }
     __device__ __forceinline__ uint4 at(uint32_t v) const
     {
         constexpr uint32_t count = Element::per_vector;
         if ((v + 1) * count <= length)
             return load((const uint4 *)(x + v * count));
-        uint4 vector = least_vector<Element>();
+        const uint4 least = turned(least_vector<Element>()); /* and back */
         if (v * count >= length)
-            return vector;
+            return turned(least);
         stored elements[count];
 #pragma unroll
         for (uint32_t i = 0; i < count; i++)
-            elements[i] = v * count + i < length ? element(v * count + i) : vector_element<stored>(vector, (int)i);
-        return vector_of(elements);
-    }
-    __device__ __forceinline__ stored element(uint32_t i) const
-    {
-        if constexpr (!turns)
-            return x[i];
-        stored of[Element::per_vector] = {x[i]};
-        return vector_element<stored>(vector_turned(vector_of(of), signs), 0);
+            elements[i] = v * count + i < length ? x[v * count + i] : vector_element<stored>(least, (int)i);
+        return turned(vector_of(elements));
     }
 };
 
