@@ -26,12 +26,21 @@ struct never {
     static never of(const struct axis_work *, uint64_t) { return {}; }
 };
 
-/* How something is found. signs: of a vector's words, which are turned. */
+/* How something is found. signs: of a vector's words, which are turned. placed: places are wanted. */
 template <class Found> struct finding {
     enum terms terms;
     uint32_t signs;
+    bool placed;
     typename Found::trial trial;
 };
+
+static inline bool places_wanted(const struct axis_work *work)
+{
+    bool wanted = work->finish == nullptr;
+    for (size_t i = 0; !wanted && i < work->finish->outputs; i++)
+        wanted = work->finish->of[i].indices != nullptr;
+    return wanted;
+}
 
 /* How many parts to cut rows into, where there is room for `room` at a time: for once, if few of these stay empty; or for some times that. */
 static inline uint64_t parts_wanted(uint64_t rows, uint64_t room)
@@ -80,7 +89,7 @@ static __device__ __forceinline__ void rows_take(const struct logits_rows &rows,
                 break;
         }
         const float max = row.template end<lanes>();
-        const uint32_t place = Found::place(row, item, max);
+        const uint32_t place = finding.placed ? Found::place(row, item, max) : UINT32_MAX;
         if (lane == 0)
             found[part] = Found::of(row, max, place, index);
     }
@@ -173,7 +182,7 @@ template <class Found> static cudaError_t rows_launch(const struct axis_work *wo
         return cudaSuccess;
     const struct logits_rows rows = rows_cut(work, parts_wanted(work->box.outer, room), warps * tile, PARTIAL_STRIDE<typename Found::Partial::type>);
     const uint64_t items = rows.results * rows.splits;
-    const struct finding<Found> finding = {monoid_facts[work->monoid].terms, signs, Found::trial::of(work, (uint64_t)rows.chunk * Element::per_vector)};
+    const struct finding<Found> finding = {monoid_facts[work->monoid].terms, signs, places_wanted(work), Found::trial::of(work, (uint64_t)rows.chunk * Element::per_vector)};
     struct rows_block block = {1, 2};
     static_assert(warps == 4, "as many as a row is cut among");
     if (items >= rounds * together / 2 || work->box.length <= tile * Element::per_vector)
@@ -255,7 +264,7 @@ template <class Found> static cudaError_t columns_launch(const struct axis_work 
     if (columns == 0 || columns * work->box.length < room * words::rows
         || !columns_cut<typename Found::Element>(work, threads, parts_wanted(columns, room), PARTIAL_STRIDE<typename Found::Partial::type>, &cut))
         return cudaSuccess;
-    const struct finding<Found> finding = {monoid_facts[work->monoid].terms, signs, Found::trial::of(work, cut.rows.chunk)};
+    const struct finding<Found> finding = {monoid_facts[work->monoid].terms, signs, true, Found::trial::of(work, cut.rows.chunk)};
     const cudaLaunchConfig_t config = launch_config(cut.blocks * cut.rows.splits, threads, stream);
     *launched = true;
     const cudaError_t code = cudaLaunchKernelEx(&config, columns_find<Found>, cut, finding, ends_of(work));

@@ -36,21 +36,16 @@ template <class Element, bool turns = false> struct row_vectors {
     }
 };
 
-/* The first of a thread's elements, in vectors that are `step` apart, that is the maximum, or NaN. What lies behind the end is never the first. */
+/* The first of a thread's elements, in vectors that are `step` apart, that is the maximum, or NaN. */
 template <class Element> static __device__ __forceinline__ uint32_t row_place(const row_vectors<Element> &row, uint32_t first, uint32_t end, uint32_t step, float max)
 {
-    constexpr uint32_t vectors = LOGITS_SHAPE.vectors, count = Element::per_vector;
-#pragma unroll 1
-    for (uint32_t v = first; v < end; v += vectors * step) {
-        uint4 x[vectors];
+    for (uint32_t v = first; v < end; v += step) {
+        const uint4 x = row.at(v);
 #pragma unroll
-        for (uint32_t k = 0; k < vectors; k++)
-            x[k] = row.at(v + k * step);
-#pragma unroll
-        for (uint32_t i = 0; i < vectors * count; i++) {
-            const float element = Element::load(vector_element<typename Element::stored>(x[i / count], (int)(i % count)));
+        for (uint32_t i = 0; i < Element::per_vector; i++) {
+            const float element = Element::load(vector_element<typename Element::stored>(x, (int)i));
             if (max != max ? element != element : element == max)
-                return (v + i / count * step) * count + i % count;
+                return v * Element::per_vector + i;
         }
     }
     return UINT32_MAX;

@@ -142,18 +142,17 @@ template <class Element, bool weighted, int vectors, bool half> struct fast_row 
         }
         sum = fma(sums[0] + sums[1], power_of_two(-SOFTMAX_UP_F32), sum);
     }
-    /* Eight terms at a time, in three roundings. */
+    /* Four terms at a time, in two roundings. */
     template <bool near> __device__ __forceinline__ void take_half(const uint4 *x)
     {
-        static_assert(count % 8 == 0, "eights");
         const float whole = EXP_SHIFT_F32 - anchor.shift;
 #pragma unroll
-        for (int i = 0; i < count; i += 8) {
-            float terms[8];
+        for (int i = 0; i < count; i += 4) {
+            float terms[4];
 #pragma unroll
-            for (int k = 0; k < 8; k++)
+            for (int k = 0; k < 4; k++)
                 terms[k] = sumexp_half_term_f32(element(x, i + k), near ? 0.0f : anchor.base, whole, near);
-            sum += (double)(((terms[0] + terms[1]) + (terms[2] + terms[3])) + ((terms[4] + terms[5]) + (terms[6] + terms[7])));
+            sum += (double)((terms[0] + terms[1]) + (terms[2] + terms[3]));
         }
     }
     __device__ __forceinline__ void take_any(const uint4 *x, const struct exp_anchor_f32 &anchor)
@@ -254,7 +253,7 @@ struct half_trial {
     static half_trial of(const struct axis_work *work, uint64_t count) { return {work->monoid == MONOID_sumexp_quick && count >= TRIAL_LEAST, logf((float)count)}; }
     /* A thread whose first tile has nothing so large gives up. */
     __device__ __forceinline__ float least() const { return 6.0f - log_count; }
-    /* In 2^-24, a term is off by 4, as exp2 is, by 3 in a sum of eight, by 0.23 of x, as far as log2 e is in one part, and for the rounding of its distance by that, which is
+    /* In 2^-24, a term is off by 4, as exp2 is, by 2 in a sum of four, by 0.23 of x, as far as log2 e is in one part, and for the rounding of its distance by that, which is
        log_count - log(sum) at most, in the mean of all terms: docs/numerics.md. */
     __device__ __forceinline__ bool suffices(const sumexp_quick_f32 &partial) const
     {
@@ -264,6 +263,6 @@ struct half_trial {
         const struct exp_reference reference = exp_reference(partial.max);
         const float result = (float)reference.base + EXP_LN2_F32 * ((float)reference.whole + log2f((float)partial.sum.high));
         const float distance = fmaxf(log_count - (result - max), 0.0f);
-        return 7.5f + 0.23f * fminf(fabsf(max), 34.0f) + (fabsf(max) <= (float)EXP_SHORT_MAX ? 1.25f : 3.0f) * distance <= 2.0f * result;
+        return 6.5f + 0.23f * fminf(fabsf(max), 34.0f) + (fabsf(max) <= (float)EXP_SHORT_MAX ? 1.25f : 3.0f) * distance <= 2.0f * result;
     }
 };
