@@ -6,6 +6,7 @@ template <class Of> struct extreme_found {
     typedef Of Element;
     typedef struct never trial;
     static constexpr bool turns = true, marked = false, finishes = true;
+    static constexpr uint64_t least = sizeof(typename Element::stored) == 2 ? 512 : 128;
     static constexpr enum monoid monoid = MONOID_argmax, monoid_turned = MONOID_argmin; /* their partials are alike */
     struct Partial {
         typedef fold_of<MONOID_argmax, float> fold;
@@ -27,7 +28,7 @@ template <class Of> struct extreme_found {
             best = UINT32_MAX;
             at = 0;
         }
-        __device__ __forceinline__ void take(const uint4 *x, uint32_t first, float)
+        template <uint32_t> __device__ __forceinline__ void take(const uint4 *x, uint32_t first, float)
         {
             float largest = -INFINITY;
             vectors_extreme<Element, vectors>(&largest, x);
@@ -42,12 +43,12 @@ template <class Of> struct extreme_found {
                     max = x_i, at = i;
             }
         }
-        template <uint32_t members> __device__ __forceinline__ float end() const { return max; }
+        template <uint32_t> __device__ __forceinline__ float end() const { return max; }
         __device__ __forceinline__ uint32_t place(uint32_t members) const { return best == UINT32_MAX ? UINT32_MAX : best + at * members; }
         static __device__ __forceinline__ void close(typename Partial::type *, enum terms) {}
     };
 
-    /* Of a row: what a warp has found; all its lanes have the same. */
+    /* Of a row: what a group of lanes has found; all have the same. */
     template <int vectors> struct row {
         static constexpr bool ends_at_nan = false;
         float max;
@@ -59,7 +60,7 @@ template <class Of> struct extreme_found {
             nan = false;
             at = UINT32_MAX;
         }
-        __device__ __forceinline__ void take(const uint4 *x, uint32_t v, float)
+        template <uint32_t group> __device__ __forceinline__ void take(const uint4 *x, uint32_t v, float)
         {
             float of[vectors], largest = -INFINITY;
 #pragma unroll
@@ -68,15 +69,16 @@ template <class Of> struct extreme_found {
                 vectors_extreme<Element, 1>(&of[k], &x[k]);
                 largest = larger_f32(of[k], largest);
             }
-            lanes_share(&largest, 32, take_larger());
+            lanes_share(&largest, group, take_larger());
             if ((largest <= max && at != UINT32_MAX) || nan)
                 return;
             nan = largest != largest;
+            const uint32_t own = threadIdx.x % group, mask = 0xffffffff >> (32 - group) << (threadIdx.x % 32 - own);
             uint32_t lanes = 0, first = 0; /* that have it in the first of the vectors, and which that is */
             uint4 vector = x[0];
 #pragma unroll
             for (int k = vectors; k-- > 0;) {
-                const uint32_t here = __ballot_sync(0xffffffff, nan ? of[k] != of[k] : of[k] == largest);
+                const uint32_t here = __ballot_sync(mask, nan ? of[k] != of[k] : of[k] == largest);
                 if (here != 0)
                     lanes = here, first = (uint32_t)k, vector = x[k];
             }
@@ -89,13 +91,14 @@ template <class Of> struct extreme_found {
                 if (nan ? x_i != x_i : x_i == largest)
                     found = x_i, place = i;
             }
-            max = nan ? NAN : __shfl_sync(0xffffffff, found, lane);
-            at = (v - threadIdx.x % 32 + (uint32_t)lane + first * 32) * Element::per_vector + __shfl_sync(0xffffffff, place, lane);
+            found = __shfl_sync(mask, found, lane);
+            max = nan ? NAN : found;
+            at = (v - own + (uint32_t)lane % group + first * group) * Element::per_vector + __shfl_sync(mask, place, lane);
         }
         template <uint32_t> __device__ __forceinline__ float end() const { return max; }
         static __device__ __forceinline__ void close(typename Partial::type *, enum terms) {}
     };
-    template <class Row, class Item> static __device__ __forceinline__ uint32_t place(const Row &row, const Item &, float) { return row.at; }
+    template <uint32_t, class Row, class Item> static __device__ __forceinline__ uint32_t place(const Row &row, const Item &, float) { return row.at; }
     template <class Row> static __device__ __forceinline__ uint32_t column_place(const Row &column, uint32_t members) { return column.place(members); }
     template <class Row> static __device__ __forceinline__ typename Partial::type of(const Row &, float max, uint32_t place, uint64_t first)
     {

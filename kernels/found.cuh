@@ -1,7 +1,7 @@
 /* Kernels that read rows, or columns, once, and find something of each: what Found says.
 
      rows_find      a block has some rows, or a split of one
-         each warp: takes a row after the other, or a part of each row; each thread takes its elements, tile by tile; the warp combines what they have
+         each group of lanes: takes a row after the other, or a warp a part of each row; each thread takes its elements, tile by tile; the group combines what they have
          the block, a thread a row: combines the parts, and finishes the result, or stores the partial
      columns_find   a block has columns that lie side by side, or a split of them; a thread has one, or two of 16 bits, which share a word
          each thread: takes its elements, as those of a row
@@ -9,7 +9,7 @@
 
    Where Found has a trial, a cheaper way comes first, and rows, or a block's columns, for which it does not suffice are taken again. Splits are combined by the kernels of axis_VALUE.cu.
 
-   Found has Element; Partial: its type, and combine(); row<vectors>, and column<vectors>: what a thread has found, how it takes a tile, what becomes of all that a warp has, and how a
+   Found has Element; the least length of rows; Partial: its type, and combine(); row<vectors>, and column<vectors>: what a thread has found, how it takes a tile, what becomes of all that a warp has, and how a
    partial is closed; trial, and tried<vectors>, which is a row or column of the cheaper way; place() and column_place(): where that was; of(), which makes the partial. */
 #pragma once
 
@@ -50,21 +50,23 @@ static inline uint64_t parts_wanted(uint64_t rows, uint64_t room)
 
 /* ---- rows */
 
-/* What a block has of the rows: `items` of them, or of their splits. Each is cut among 2^cut_bits of its warps. */
+/* What a block has of the rows: `items` of them, or of their splits. Each is cut among 2^cut_bits of its groups of lanes. */
 struct rows_block {
     uint32_t items, cut_bits;
 };
 
 /* What the block's warps find of the items that are wanted. least: of a trial. */
-template <class Found, class Row, class Wanted>
+template <class Found, class Row, uint32_t lanes, class Wanted>
 static __device__ __forceinline__ void rows_take(const struct logits_rows &rows, const struct rows_block &block, const struct finding<Found> &finding, uint64_t first, uint32_t items,
                                                  uint64_t index, float least, typename Found::Partial::type *found, const Wanted &wanted)
 {
-    constexpr uint32_t threads = LOGITS_SHAPE.threads, lanes = 32, vectors = LOGITS_SHAPE.vectors, tile = lanes * vectors;
-    const uint32_t lane = threadIdx.x % lanes, cut = 1u << block.cut_bits;
+    constexpr uint32_t vectors = LOGITS_SHAPE.vectors, tile = lanes * vectors, groups = 32 / lanes;
+    const uint32_t lane = threadIdx.x % lanes, cut = 1u << block.cut_bits, parts = items << block.cut_bits;
 #pragma unroll 1
-    for (uint32_t part = threadIdx.x / lanes; part < items << block.cut_bits; part += threads / lanes) {
-        if (!wanted(part >> block.cut_bits))
+    for (uint32_t of_warp = threadIdx.x / 32 * groups; of_warp < parts; of_warp += LOGITS_SHAPE.threads / lanes) {
+        const uint32_t of_group = of_warp + threadIdx.x % 32 / lanes, part = groups == 1 || of_group < parts ? of_group : parts - 1; /* a warp's lanes go on together */
+        const bool is_wanted = (groups == 1 || of_group < parts) && wanted(part >> block.cut_bits);
+        if (__ballot_sync(0xffffffff, is_wanted) == 0)
             continue;
         row_item<typename Found::Element, Found::turns> item(rows, first + (part >> block.cut_bits));
         item.elements.signs = finding.signs;
@@ -84,13 +86,13 @@ static __device__ __forceinline__ void rows_take(const struct logits_rows &rows,
                 for (uint32_t i = 0; i < vectors; i++)
                     x[i] = item.elements.at(begin + lane + i * lanes);
             }
-            row.take(x, begin + lane, least);
+            row.template take<lanes>(x, begin + lane, least);
             if (Row::ends_at_nan && row.nan)
                 break;
         }
         const float max = row.template end<lanes>();
-        const uint32_t place = finding.placed ? Found::place(row, item, max) : UINT32_MAX;
-        if (lane == 0)
+        const uint32_t place = finding.placed ? Found::template place<lanes>(row, item, max) : UINT32_MAX;
+        if (lane == 0 && is_wanted)
             found[part] = Found::of(row, max, place, index);
     }
     __syncthreads();
@@ -126,7 +128,7 @@ static __device__ __forceinline__ void found_end(typename Found::Partial::type p
         partial_send(partial, rows.window, r);
 }
 
-template <class Found>
+template <class Found, uint32_t lanes>
 static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, sizeof(typename Found::Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32)
 rows_find(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct rows_block block, const __grid_constant__ struct finding<Found> finding,
           const __grid_constant__ struct logits_ends ends)
@@ -151,7 +153,7 @@ rows_find(const __grid_constant__ struct logits_rows rows, const __grid_constant
         typedef typename Found::template tried<LOGITS_SHAPE.vectors> tried;
         __shared__ bool again[LOGITS_SHAPE.threads];
         if (finding.trial.wanted) {
-            rows_take<Found, tried>(rows, block, finding, first, items, ends.first, finding.trial.least(), found, all);
+            rows_take<Found, tried, lanes>(rows, block, finding, first, items, ends.first, finding.trial.least(), found, all);
             if (unfinished) {
                 const partial_type partial = item_partial<Found, tried>(found, threadIdx.x, block.cut_bits, finding.terms);
                 unfinished = !finding.trial.suffices(partial);
@@ -161,9 +163,9 @@ rows_find(const __grid_constant__ struct logits_rows rows, const __grid_constant
         }
         again[threadIdx.x] = unfinished;
         __syncthreads();
-        rows_take<Found, row>(rows, block, finding, first, items, ends.first, -INFINITY, found, [&](uint32_t item) { return again[item]; });
+        rows_take<Found, row, lanes>(rows, block, finding, first, items, ends.first, -INFINITY, found, [&](uint32_t item) { return again[item]; });
     } else {
-        rows_take<Found, row>(rows, block, finding, first, items, ends.first, -INFINITY, found, all);
+        rows_take<Found, row, lanes>(rows, block, finding, first, items, ends.first, -INFINITY, found, all);
     }
     if (unfinished)
         end(item_partial<Found, row>(found, threadIdx.x, block.cut_bits, finding.terms));
@@ -175,21 +177,26 @@ rows_find(const __grid_constant__ struct logits_rows rows, const __grid_constant
 template <class Found> static cudaError_t rows_launch(const struct axis_work *work, int multiprocessors, uint32_t signs, void *stream, bool *launched)
 {
     typedef typename Found::Element Element;
-    constexpr uint32_t warps = LOGITS_SHAPE.threads / 32, tile = 32 * LOGITS_SHAPE.vectors;
+    constexpr uint32_t threads = LOGITS_SHAPE.threads, warps = threads / 32, tile = 32 * LOGITS_SHAPE.vectors, few = LOGITS_SHAPE.lanes;
     constexpr uint64_t rounds = LOGITS_SHAPE.rounds, blocks = sizeof(typename Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32;
     const uint64_t room = (uint64_t)multiprocessors * blocks, together = room * warps, elements = work->box.outer * work->box.length;
-    if (!rows_fit(work) || work->box.length < LOGITS_SHAPE.least || (!Found::marked && elements < together * tile * Element::per_vector))
+    if (!rows_fit(work) || work->box.length < Found::least || (!Found::marked && elements < together * tile * Element::per_vector))
         return cudaSuccess;
     const struct logits_rows rows = rows_cut(work, parts_wanted(work->box.outer, room), warps * tile, PARTIAL_STRIDE<typename Found::Partial::type>);
     const uint64_t items = rows.results * rows.splits;
-    const struct finding<Found> finding = {monoid_facts[work->monoid].terms, signs, places_wanted(work), Found::trial::of(work, (uint64_t)rows.chunk * Element::per_vector)};
+    const struct finding<Found> finding = {monoid_facts[work->monoid].terms, signs, places_wanted(work), Found::trial::of(work, u64_min(rows.length, (uint64_t)rows.chunk * Element::per_vector))};
+    /* what a row ends with takes as long as a tile: several short ones share a warp, if there are enough of them, or they would leave lanes without a vector */
+    const bool shared = rows.length <= 2 * tile * Element::per_vector && (items >= 2 * room * (threads / few) || rows.length <= tile / 2 * Element::per_vector);
+    const auto kernel = shared ? rows_find<Found, few> : rows_find<Found, 32>;
     struct rows_block block = {1, 2};
     static_assert(warps == 4, "as many as a row is cut among");
-    if (items >= rounds * together / 2 || work->box.length <= tile * Element::per_vector)
-        block = {(uint32_t)(warps * u64_max(1, u64_min(32, items / (rounds * together)))), 0};
-    const cudaLaunchConfig_t config = launch_config((items + block.items - 1) / block.items, LOGITS_SHAPE.threads, stream);
+    if (shared || items >= rounds * together / 2 || rows.length <= tile * Element::per_vector) {
+        const uint32_t groups = shared ? threads / few : warps;
+        block = {groups * (uint32_t)u64_max(1, u64_min(threads / groups, items / (rounds * room * groups))), 0};
+    }
+    const cudaLaunchConfig_t config = launch_config((items + block.items - 1) / block.items, threads, stream);
     *launched = true;
-    const cudaError_t code = cudaLaunchKernelEx(&config, rows_find<Found>, rows, block, finding, ends_of(work));
+    const cudaError_t code = cudaLaunchKernelEx(&config, kernel, rows, block, finding, ends_of(work));
     return code == cudaSuccess && rows.splits > 1 ? (cudaError_t)rows_end(work, rows.splits, stream) : code;
 }
 
@@ -210,7 +217,7 @@ static __device__ __forceinline__ column_walk<typename Found::Element> columns_t
     if constexpr (Found::turns)
         walk.signs = finding.signs;
     walk.for_each([&](int s, const uint4 *x, uint32_t first) {
-        of[s].take(x, first, least);
+        of[s].template take<1>(x, first, least);
         if (Row::ends_at_nan && of[0].nan && of[side - 1].nan)
             walk.left = 0;
     });

@@ -57,10 +57,11 @@ template <class Of, bool weighted, bool half> struct sums_found {
     template <int vectors> using column = row<vectors>;
     template <int vectors> using tried = fast_row<Element, false, vectors, true>;
     static constexpr bool turns = false, marked = weighted, finishes = !half;
+    static constexpr uint64_t least = weighted ? 256 : TRIAL_LEAST;
     static constexpr enum monoid monoid = weighted ? MONOID_logits : MONOID_sumexp_quick, monoid_turned = monoid;
-    template <class Item> static __device__ __forceinline__ uint32_t place(const row_logits &row, const Item &item, float max)
+    template <uint32_t lanes, class Item> static __device__ __forceinline__ uint32_t place(const row_logits &row, const Item &item, float max)
     {
-        return weighted ? group_place<32>(item.elements, row, item.begin, item.end, max) : UINT32_MAX;
+        return weighted ? group_place<lanes>(item.elements, row, item.begin, item.end, max) : UINT32_MAX;
     }
     static __device__ __forceinline__ uint32_t column_place(const row_logits &, uint32_t) { return UINT32_MAX; }
     static __device__ __forceinline__ typename Partial::type of(const row_logits &row, float max, uint32_t place, uint64_t first)

@@ -171,7 +171,7 @@ template <class Element, bool weighted, int vectors, bool half> struct fast_row 
             weights = fma((double)((weighed[0] + weighed[1]) + (weighed[2] + weighed[3])), power_of_two(-SOFTMAX_UP_F32), weights);
     }
     /* least: of a trial; gives up, as if an element were NaN, if all so far are below it. */
-    __device__ __forceinline__ void take(const uint4 *x, uint32_t v, float least)
+    template <uint32_t> __device__ __forceinline__ void take(const uint4 *x, uint32_t v, float least)
     {
         float largest = -INFINITY;
         vectors_extreme<Element, vectors>(&largest, x);
@@ -200,12 +200,11 @@ template <class Element, bool weighted, int vectors, bool half> struct fast_row 
         else
             take_any(x, {0.0f, anchor.least, anchor.shift}); /* nothing is subtracted */
     }
-    /* The maximum of a warp, or of a thread alone, NaN where an element is; and its sums, relative to that. All lanes call it. */
+    /* The maximum of a group of lanes, or of a thread alone, NaN where an element is; and its sums, relative to that. All lanes of the warp call it. */
     template <uint32_t members> __device__ __forceinline__ float end()
     {
         float all_max = nan ? (float)NAN : max;
-        if constexpr (members > 1)
-            lanes_share(&all_max, members, take_larger());
+        lanes_share(&all_max, members, take_larger());
         if (is_finite((double)all_max))
             raise(all_max);
         else

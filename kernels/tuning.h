@@ -174,12 +174,12 @@ struct whole_columns {
     constexpr uint32_t enough(uint64_t length) const { return length > longest ? many : few; }
 };
 constexpr struct whole_columns whole_columns_of(enum cost cost) { return cost == COST_STATS ? whole_columns{16, 16, 16, 0, 0} : whole_columns{32, 128, 256, 16, 4096}; }
-/* Log-probabilities and sums of exponentials at level fast, and places of extremes, of rows of at least `least` elements: a warp a row, or a part of it; and of columns. vectors: of a thread's
-   tile. */
+/* What is found of rows and columns in one read (found.cuh): log-probabilities, sums of exponentials at level fast, places of extremes. A warp has a row, or a part of it, or several short
+   ones, of `lanes` each. vectors: of a thread's tile. rounds: a device has work for so many times the blocks that it has room for. */
 constexpr struct {
-    int threads, vectors, blocks, blocks_f32, blocks_columns;
-    uint64_t least, rounds; /* rounds: a device has work for so many times the blocks that it has room for */
-} LOGITS_SHAPE = {128, 4, 10, 9, 8, 1024, 6};
+    int threads, lanes, vectors, blocks, blocks_f32, blocks_columns;
+    uint64_t rounds;
+} LOGITS_SHAPE = {128, 8, 4, 10, 9, 8, 6};
 /* The same at level exact. */
 struct exact_rows_shape {
     int threads, blocks;

@@ -754,12 +754,13 @@ static bool sums_job(const struct box &box, bool taken, const struct job *job)
    are not full, in splits, and rows that lie as columns; and what is left to other kernels. */
 static void test_sums(allfold_type type)
 {
-    const uint64_t each = 16 / allfold_type_bytes(type), tile = 32 * (uint64_t)LOGITS_SHAPE.vectors * each, least = LOGITS_SHAPE.least;
+    const uint64_t each = 16 / allfold_type_bytes(type), tile = 32 * (uint64_t)LOGITS_SHAPE.vectors * each, least = 1024;
     const struct {
         struct box box;
         bool taken;
     } cases[] = {{{2, 25 * tile + 3, 1, 25 * tile + each, 1}, true}, {{70, 2 * tile + 1, 1, 2 * tile + each, 1}, true}, {{131, least + 1, 1, least + each, 1}, true},
-                 {{123, 3 * tile - 1, 1, 3 * tile, 1}, true},        {{500, least, 1, least + each, 1}, true},          {{500, least - 1, 1, least, 1}, false},
+                 {{123, 3 * tile - 1, 1, 3 * tile, 1}, true},        {{500, least, 1, least + each, 1}, true},          {{501, 513, 1, 520, 1}, true},
+                 {{500, 511, 1, 512, 1}, false},
                  {{3, least, 1, least, 1}, false},                   {{1, 16, 4098, 0, 4100}, true},                    {{1, 17, 2050, 0, 2050}, true},
                  {{3, 83, 402, 83 * 404, 404}, true},                {{1, 4099, 124, 0, 126}, true},                    {{124, 1025, 1, 1, 124}, true},
                  {{2, 700, 62, 700 * 62 + 2, 62}, true},             {{1, 15, 9000, 0, 9000}, false},                   {{1, 64, 30, 0, 30}, false},
@@ -845,8 +846,8 @@ static bool extremes_job(const struct box &box, const struct job *job)
 
 static void test_extremes(allfold_type type)
 {
-    const uint64_t each = 16 / allfold_type_bytes(type), tile = 32 * (uint64_t)LOGITS_SHAPE.vectors * each, least = LOGITS_SHAPE.least;
-    const struct box boxes[] = {{2, 25 * tile + 3, 1, 25 * tile + each, 1}, {23, 5 * tile + 1, 1, 5 * tile + each, 1}, {131, least + 1, 1, least + each, 1},
+    const uint64_t each = 16 / allfold_type_bytes(type), tile = 32 * (uint64_t)LOGITS_SHAPE.vectors * each, least = 1024;
+    const struct box boxes[] = {{701, 513, 1, 520, 1},                      {2, 25 * tile + 3, 1, 25 * tile + each, 1}, {23, 5 * tile + 1, 1, 5 * tile + each, 1}, {131, least + 1, 1, least + each, 1},
                                 {1, 17, 4098, 0, 4100},                     {3, 83, 402, 83 * 404, 404},               {1, 4099, 124, 0, 126}};
     int count = 0;
     bool right = true;
