@@ -25,7 +25,7 @@ endif
 # What tests/mpi-launch loads into the ranks. Built without the sanitizers of CFLAGS.
 check_DATA += tests/patient.so
 tests/patient.so: tests/programs/patient.c
-	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) -O1 -D_GNU_SOURCE -Wall -Wextra -shared -fPIC -o $@ $(srcdir)/tests/programs/patient.c
+	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) -O1 -D_GNU_SOURCE -Wall -Wextra -shared -fPIC -o $@ $(srcdir)/tests/programs/patient.c -ldl
 EXTRA_DIST += tests/programs/patient.c
 CLEANFILES += tests/patient.so
 
