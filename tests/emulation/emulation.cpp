@@ -30,8 +30,8 @@ emulation_counts emulation_counted;
 #ifdef EMULATION_SANITIZED
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-/* One stack for real frames and fake ones; a fake one for each fiber would take gigabytes. */
-extern "C" const char *__asan_default_options() { return "detect_stack_use_after_return=0"; }
+/* One stack for real frames and fake ones; a fake one for each fiber would take gigabytes. Undefined behaviour is an illegal instruction. */
+extern "C" const char *__asan_default_options() { return "detect_stack_use_after_return=0:handle_sigill=1"; }
 #else
 static void __sanitizer_start_switch_fiber(void **, const void *, size_t) {}
 static void __sanitizer_finish_switch_fiber(void *, const void **, size_t *) {}
