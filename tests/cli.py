@@ -28,9 +28,9 @@ for variable in LAUNCH_VARIABLES + SLOT_VARIABLES:
 
 
 def ignore_leaks():
-    """For tests of many runs: in a build with sanitizers a search for leaks takes nine tenths of a short run. check_leaks in
-    test_cli.py, the examples and the tests in C have leaks searched for."""
-    os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+    """For tests of many runs: in a build with sanitizers a search for leaks takes nine tenths of a short run, and the full unwinder, which
+    only that needs, two thirds of the rest. check_leaks in test_cli.py, the examples and the tests in C have leaks searched for."""
+    os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0:fast_unwind_on_malloc=1"
 
 
 def backends():

@@ -8,8 +8,8 @@
 # Makefile.am has what starts first.
 MPI_TESTS += tests/test_reduce tests/test_order tests/test_axis tests/test_log_probs tests/test_chunks tests/test_softmax tests/test_failures tests/test_allreduce tests/test_begin tests/test_many tests/test_source tests/test_fortran tests/audit/audit
 UNIT_TESTS += tests/test_elements tests/test_array tests/test_plain tests/test_output tests/test_store tests/test_npy tests/test_generate tests/test_distributions tests/test_health tests/test_environment
-PYTHON_TESTS += tests/test_cli_values.py tests/test_exact.py tests/test_axes.py tests/test_axis_files.py tests/test_dot.py tests/test_compare.py tests/test_weights.py tests/test_exchange.py tests/slurm/test_jobs.py tests/test_cli.py tests/test_files.py tests/test_reader.py tests/test_formats.py tests/test_inputs.py tests/test_hdf5.py tests/test_devices.py tests/test_bench.py
-PYTHON_TESTS += tests/test_samples.py tests/test_ladder.py tests/test_examples.py tests/test_python.py tests/test_hard.py tests/test_nvtx.py tests/test_scaling_report.py tests/test_install.py tests/test_interface.py
+PYTHON_TESTS += tests/test_python.py tests/test_install.py tests/test_cli_values.py tests/test_exact.py tests/test_axes.py tests/test_axis_files.py tests/test_dot.py tests/test_compare.py tests/test_weights.py tests/test_exchange.py tests/slurm/test_jobs.py tests/test_cli.py tests/test_files.py tests/test_reader.py tests/test_formats.py tests/test_inputs.py tests/test_hdf5.py tests/test_devices.py tests/test_bench.py
+PYTHON_TESTS += tests/test_samples.py tests/test_ladder.py tests/test_examples.py tests/test_hard.py tests/test_nvtx.py tests/test_scaling_report.py tests/test_interface.py
 PYTHON_TESTS += tests/test_draw_ladder.py tests/test_profile_ladder.py tests/test_plot_bench.py tests/test_summary.py tests/lint.py
 
 noinst_HEADERS += tests/tap.h tests/files.h tests/generated.h tests/support.h tests/patterns.h tests/oracle.h tests/failures/failures.h
@@ -25,7 +25,7 @@ endif
 # What tests/mpi-launch loads into the ranks. Built without the sanitizers of CFLAGS.
 check_DATA += tests/patient.so
 tests/patient.so: tests/programs/patient.c
-	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) -O1 -D_GNU_SOURCE -Wall -Wextra -shared -fPIC -o $@ $(srcdir)/tests/programs/patient.c
+	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) -O1 -D_GNU_SOURCE -Wall -Wextra -shared -fPIC -o $@ $(srcdir)/tests/programs/patient.c -ldl
 EXTRA_DIST += tests/programs/patient.c
 CLEANFILES += tests/patient.so
 

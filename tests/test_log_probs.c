@@ -242,11 +242,38 @@ static bool is_logsumexp(const struct test_case *c, const struct arrays *a, allf
     return equal;
 }
 
+/* Ranks share the work on what is expected of the rows. */
+static void expect_rows(const struct test_case *c, uint64_t rows)
+{
+    memset(expected, 0, sizeof expected);
+    for (uint64_t r = (uint64_t)world_rank(); r < rows; r += (uint64_t)world_size())
+        expected[r] = row_of(c, r);
+    MPI_Allreduce(MPI_IN_PLACE, expected, sizeof expected, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+}
+
+/* What one rank gets of the whole array: the ranks in turn, for all. */
+static bool find_whole(const struct test_case *c, uint64_t rows, struct arrays *whole)
+{
+    static int cases;
+    allfold_context *const one = alone[c->level];
+    const int turn = cases++ % world_size();
+    bool right = true;
+    if (world_rank() == turn) {
+        fill(whole, c, one, 0, 1);
+        must(find(whole, one) == ALLFOLD_OK, allfold_message(one));
+        right = is_logsumexp(c, whole, one, rows);
+        take_away(whole, c, one);
+    }
+    MPI_Bcast(whole->results, sizeof whole->results, MPI_BYTE, turn, MPI_COMM_WORLD);
+    MPI_Bcast(whole->argmax, sizeof whole->argmax, MPI_BYTE, turn, MPI_COMM_WORLD);
+    return right;
+}
+
 /* True: right on this rank. */
 static bool run(const struct test_case *c)
 {
     static struct arrays mine, whole;
-    allfold_context *const ctx = all[c->level], *const one = alone[c->level];
+    allfold_context *const ctx = all[c->level];
     const int rank = world_rank(), size = world_size();
     const uint64_t rows = c->outer * c->inner, extents[] = {c->outer, c->length, c->inner};
     struct range parts[3];
@@ -254,20 +281,17 @@ static bool run(const struct test_case *c)
     int wrong = 0;
     for (int d = 0; d < 3; d++)
         parts[d] = (int)c->cut == d ? split_part(c->split, extents[d], rank, size) : (struct range){0, extents[d]};
+    expect_rows(c, rows);
+    right = find_whole(c, rows, &whole);
     fill(&mine, c, ctx, rank, size);
-    fill(&whole, c, one, 0, 1);
-    must(find(&whole, one) == ALLFOLD_OK, allfold_message(one));
     if (find(&mine, ctx) != ALLFOLD_OK)
         must(false, allfold_message(ctx));
-    for (uint64_t r = 0; r < rows; r++)
-        expected[r] = row_of(c, r);
     for (uint64_t r = 0; r < rows && right; r++) {
         const double got[] = {mine.results[0][r], mine.results[1][r], mine.results[2][r]};
         right = row_is_right(c, got, mine.argmax[r], r);
         if (!right)
             printf("# rank %d, row %d: %.17g %.17g %.17g %d\n", rank, (int)r, got[0], got[1], got[2], (int)mine.argmax[r]);
     }
-    right = is_logsumexp(c, &whole, one, rows) && right;
     if (c->level == ALLFOLD_LEVEL_EXACT)
         right = bits_are(&mine, &whole, rows) && right;
     double logsumexp[ROWS_MAX];
@@ -283,7 +307,6 @@ static bool run(const struct test_case *c)
         printf("# rank %d: %d slopes are wrong\n", rank, wrong);
     host_block_free(y, mine.element_bytes);
     take_away(&mine, c, ctx);
-    take_away(&whole, c, one);
     return right;
 }
 

@@ -25,12 +25,13 @@ uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 emulation_counts emulation_counted;
 
-/* AddressSanitizer must know on which stack the program runs. (This file itself is compiled without: it switches.) */
+/* AddressSanitizer must know on which stack the program runs. (This file itself is compiled without: it switches.) To it all stacks of a
+   block are one, so that it need not be told of each turn of a lane, which would take a fifth of the time of a launch. */
 #ifdef EMULATION_SANITIZED
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-/* One stack for real frames and fake ones; a fake one for each fiber would take gigabytes. */
-extern "C" const char *__asan_default_options() { return "detect_stack_use_after_return=0"; }
+/* One stack for real frames and fake ones; a fake one for each fiber would take gigabytes. Undefined behaviour is an illegal instruction. */
+extern "C" const char *__asan_default_options() { return "detect_stack_use_after_return=0:handle_sigill=1"; }
 #else
 static void __sanitizer_start_switch_fiber(void **, const void *, size_t) {}
 static void __sanitizer_finish_switch_fiber(void *, const void **, size_t *) {}
@@ -102,9 +103,10 @@ struct copy {
 
 struct fiber {
     context place;
-    const void *stack;
-    size_t stack_bytes;
-    void *fake_stack;
+    char *stack;
+    const void *block_stacks; /* as AddressSanitizer knows them */
+    size_t block_stacks_bytes;
+    void *fake_stack; /* of the scheduler, and of a block's first */
     uint3 index;
     state waits;
     emulation_site site; /* where it waits, and what it brings */
@@ -177,15 +179,25 @@ void order(unsigned int *numbers, unsigned int n)
             std::swap(numbers[i - 1], numbers[random_below(i)]);
 }
 
+/* After a switch: from the scheduler to a block, or back. */
+void switched()
+{
+    if (previous == &scheduler)
+        __sanitizer_finish_switch_fiber(fibers[0].fake_stack, &scheduler.block_stacks, &scheduler.block_stacks_bytes);
+    else if (current == &scheduler)
+        __sanitizer_finish_switch_fiber(scheduler.fake_stack, nullptr, nullptr);
+}
+
 void switch_to(fiber *to)
 {
     fiber *const me = current;
     previous = me;
     current = to;
     threadIdx = to->index;
-    __sanitizer_start_switch_fiber(me->waits == ENDED ? nullptr : &me->fake_stack, to->stack, to->stack_bytes);
+    if (me == &scheduler || to == &scheduler)
+        __sanitizer_start_switch_fiber(me == &scheduler ? &scheduler.fake_stack : &fibers[0].fake_stack, to->block_stacks, to->block_stacks_bytes);
     emulation_switch(&me->place, &to->place);
-    __sanitizer_finish_switch_fiber(me->fake_stack, &previous->stack, &previous->stack_bytes);
+    switched();
 }
 
 /* The warp's next lane that can run, else the scheduler. */
@@ -208,7 +220,7 @@ void wait(state why)
 
 void fiber_main()
 {
-    __sanitizer_finish_switch_fiber(nullptr, &previous->stack, &previous->stack_bytes);
+    switched();
     kernel_body(kernel_arguments);
     wait(ENDED);
 }
@@ -388,7 +400,8 @@ fiber *fibers_allocate()
         if (mprotect(stack, STACK_BYTES, PROT_READ | PROT_WRITE) != 0)
             return nullptr;
         made[i].stack = stack;
-        made[i].stack_bytes = STACK_BYTES;
+        made[i].block_stacks = room;
+        made[i].block_stacks_bytes = THREADS_MAX * each;
         made[i].copies = new std::vector<copy>;
     }
     return made;
@@ -411,7 +424,7 @@ bool block_begin(block_state *b)
         fibers[i].waits = READY;
         fibers[i].copies->clear();
         fibers[i].groups = 0;
-        context_start(&fibers[i].place, (char *)fibers[i].stack, fiber_main);
+        context_start(&fibers[i].place, fibers[i].stack, fiber_main);
     }
     shared_fill();
     emulation_counted.threads += threads;
