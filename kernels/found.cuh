@@ -27,7 +27,7 @@ struct never {
 };
 
 /* How something is found. signs: of a vector's words, which are turned. placed: places are wanted. */
-template <class Found> struct finding {
+template <class Found> struct finder {
     enum terms terms;
     uint32_t signs;
     bool placed;
@@ -57,7 +57,7 @@ struct rows_block {
 
 /* What the block's warps find of the items that are wanted. least: of a trial. */
 template <class Found, class Row, uint32_t lanes, class Wanted>
-static __device__ __forceinline__ void rows_take(const struct logits_rows &rows, const struct rows_block &block, const struct finding<Found> &finding, uint64_t first, uint32_t items,
+static __device__ __forceinline__ void rows_take(const struct logits_rows &rows, const struct rows_block &block, const struct finder<Found> &finder, uint64_t first, uint32_t items,
                                                  uint64_t index, float least, typename Found::Partial::type *found, const Wanted &wanted)
 {
     constexpr uint32_t vectors = LOGITS_SHAPE.vectors, tile = lanes * vectors, groups = 32 / lanes;
@@ -69,7 +69,7 @@ static __device__ __forceinline__ void rows_take(const struct logits_rows &rows,
         if (__ballot_sync(0xffffffff, is_wanted) == 0)
             continue;
         row_item<typename Found::Element, Found::turns> item(rows, first + (part >> block.cut_bits));
-        item.elements.signs = finding.signs;
+        item.elements.signs = finder.signs;
         Row row;
         uint32_t begin = item.begin + part % cut * tile;
         const uint4 *next = (const uint4 *)item.elements.x + begin + lane;
@@ -91,7 +91,7 @@ static __device__ __forceinline__ void rows_take(const struct logits_rows &rows,
                 break;
         }
         const float max = row.template end<lanes>();
-        const uint32_t place = finding.placed ? Found::template place<lanes>(row, item, max) : UINT32_MAX;
+        const uint32_t place = finder.placed ? Found::template place<lanes>(row, item, max) : UINT32_MAX;
         if (lane == 0 && is_wanted)
             found[part] = Found::of(row, max, place, index);
     }
@@ -116,13 +116,13 @@ static __device__ __forceinline__ typename Found::Partial::type item_partial(con
 
 /* The partial of a row, or of its split, becomes a result, or is stored. */
 template <class Found>
-static __device__ __forceinline__ void found_end(typename Found::Partial::type partial, const struct logits_rows &rows, const struct finding<Found> &finding,
+static __device__ __forceinline__ void found_end(typename Found::Partial::type partial, const struct logits_rows &rows, const struct finder<Found> &finder,
                                                  const struct logits_ends &ends, uint64_t r, uint32_t split)
 {
     if constexpr (Found::turns)
-        Found::turn(&partial, finding.signs);
+        Found::turn(&partial, finder.signs);
     if (Found::finishes && ends.finishes && rows.splits == 1)
-        return Found::turns && finding.signs != 0 ? result_finish<Found::monoid_turned>(partial, ends.finish, r) : result_finish<Found::monoid>(partial, ends.finish, r);
+        return Found::turns && finder.signs != 0 ? result_finish<Found::monoid_turned>(partial, ends.finish, r) : result_finish<Found::monoid>(partial, ends.finish, r);
     partial_store(partial, rows, r, split);
     if (rows.window != nullptr && rows.splits == 1)
         partial_send(partial, rows.window, r);
@@ -130,7 +130,7 @@ static __device__ __forceinline__ void found_end(typename Found::Partial::type p
 
 template <class Found, uint32_t lanes>
 static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, sizeof(typename Found::Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32)
-rows_find(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct rows_block block, const __grid_constant__ struct finding<Found> finding,
+rows_find(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct rows_block block, const __grid_constant__ struct finder<Found> finder,
           const __grid_constant__ struct logits_ends ends)
 {
     typedef typename Found::Partial::type partial_type;
@@ -146,29 +146,29 @@ rows_find(const __grid_constant__ struct logits_rows rows, const __grid_constant
     const auto end = [&](partial_type partial) {
         if constexpr (Found::marked)
             partial.target = mark;
-        found_end<Found>(partial, rows, finding, ends, at / rows.splits, (uint32_t)(at % rows.splits));
+        found_end<Found>(partial, rows, finder, ends, at / rows.splits, (uint32_t)(at % rows.splits));
     };
     const auto all = [](uint32_t) { return true; };
     if constexpr (Found::trial::tries) {
         typedef typename Found::template tried<LOGITS_SHAPE.vectors> tried;
         __shared__ bool again[LOGITS_SHAPE.threads];
-        if (finding.trial.wanted) {
-            rows_take<Found, tried, lanes>(rows, block, finding, first, items, ends.first, finding.trial.least(), found, all);
+        if (finder.trial.wanted) {
+            rows_take<Found, tried, lanes>(rows, block, finder, first, items, ends.first, finder.trial.least(), found, all);
             if (unfinished) {
-                const partial_type partial = item_partial<Found, tried>(found, threadIdx.x, block.cut_bits, finding.terms);
-                unfinished = !finding.trial.suffices(partial);
+                const partial_type partial = item_partial<Found, tried>(found, threadIdx.x, block.cut_bits, finder.terms);
+                unfinished = !finder.trial.suffices(partial);
                 if (!unfinished)
                     end(partial);
             }
         }
         again[threadIdx.x] = unfinished;
         __syncthreads();
-        rows_take<Found, row, lanes>(rows, block, finding, first, items, ends.first, -INFINITY, found, [&](uint32_t item) { return again[item]; });
+        rows_take<Found, row, lanes>(rows, block, finder, first, items, ends.first, -INFINITY, found, [&](uint32_t item) { return again[item]; });
     } else {
-        rows_take<Found, row, lanes>(rows, block, finding, first, items, ends.first, -INFINITY, found, all);
+        rows_take<Found, row, lanes>(rows, block, finder, first, items, ends.first, -INFINITY, found, all);
     }
     if (unfinished)
-        end(item_partial<Found, row>(found, threadIdx.x, block.cut_bits, finding.terms));
+        end(item_partial<Found, row>(found, threadIdx.x, block.cut_bits, finder.terms));
 }
 
 /* A device has work for some times the warps that it has room for: so many that it does not matter when the last ones end, so few that blocks have
@@ -184,7 +184,7 @@ template <class Found> static cudaError_t rows_launch(const struct axis_work *wo
         return cudaSuccess;
     const struct logits_rows rows = rows_cut(work, parts_wanted(work->box.outer, room), warps * tile, PARTIAL_STRIDE<typename Found::Partial::type>);
     const uint64_t items = rows.results * rows.splits;
-    const struct finding<Found> finding = {monoid_facts[work->monoid].terms, signs, places_wanted(work), Found::trial::of(work, u64_min(rows.length, (uint64_t)rows.chunk * Element::per_vector))};
+    const struct finder<Found> finder = {monoid_facts[work->monoid].terms, signs, places_wanted(work), Found::trial::of(work, u64_min(rows.length, (uint64_t)rows.chunk * Element::per_vector))};
     /* what a row ends with takes as long as a tile: several short ones share a warp, if there are enough of them, or they would leave lanes without a vector */
     const bool shared = rows.length <= 2 * tile * Element::per_vector && (items >= 2 * room * (threads / few) || rows.length <= tile / 2 * Element::per_vector);
     const auto kernel = shared ? rows_find<Found, few> : rows_find<Found, 32>;
@@ -196,7 +196,7 @@ template <class Found> static cudaError_t rows_launch(const struct axis_work *wo
     }
     const cudaLaunchConfig_t config = launch_config((items + block.items - 1) / block.items, threads, stream);
     *launched = true;
-    const cudaError_t code = cudaLaunchKernelEx(&config, kernel, rows, block, finding, ends_of(work));
+    const cudaError_t code = cudaLaunchKernelEx(&config, kernel, rows, block, finder, ends_of(work));
     return code == cudaSuccess && rows.splits > 1 ? (cudaError_t)rows_end(work, rows.splits, stream) : code;
 }
 
@@ -204,7 +204,7 @@ template <class Found> static cudaError_t rows_launch(const struct axis_work *wo
 
 /* What the block's threads find of its columns. least: of a trial. */
 template <class Found, class Row>
-static __device__ __forceinline__ column_walk<typename Found::Element> columns_take(const struct logits_columns &cut, const struct finding<Found> &finding, uint64_t index, float least,
+static __device__ __forceinline__ column_walk<typename Found::Element> columns_take(const struct logits_columns &cut, const struct finder<Found> &finder, uint64_t index, float least,
                                                                                     typename Found::Partial::type *found)
 {
     typedef column_words<typename Found::Element> words;
@@ -215,7 +215,7 @@ static __device__ __forceinline__ column_walk<typename Found::Element> columns_t
     for (int s = 0; s < side; s++)
         of[s].start(0);
     if constexpr (Found::turns)
-        walk.signs = finding.signs;
+        walk.signs = finder.signs;
     walk.for_each([&](int s, const uint4 *x, uint32_t first) {
         of[s].template take<1>(x, first, least);
         if (Row::ends_at_nan && of[0].nan && of[side - 1].nan)
@@ -225,7 +225,7 @@ static __device__ __forceinline__ column_walk<typename Found::Element> columns_t
     for (int s = 0; s < side; s++) {
         const float max = of[s].template end<1>();
         typename Found::Partial::type partial = Found::of(of[s], max, Found::column_place(of[s], cut.members), index);
-        Row::close(&partial, finding.terms);
+        Row::close(&partial, finder.terms);
         found[threadIdx.x * side + s] = partial;
     }
     __syncthreads();
@@ -234,7 +234,7 @@ static __device__ __forceinline__ column_walk<typename Found::Element> columns_t
 
 template <class Found>
 static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, LOGITS_SHAPE.blocks_columns)
-columns_find(const __grid_constant__ struct logits_columns cut, const __grid_constant__ struct finding<Found> finding, const __grid_constant__ struct logits_ends ends)
+columns_find(const __grid_constant__ struct logits_columns cut, const __grid_constant__ struct finder<Found> finder, const __grid_constant__ struct logits_ends ends)
 {
     typedef column_words<typename Found::Element> words;
     typedef typename Found::Partial::type partial_type;
@@ -242,14 +242,14 @@ columns_find(const __grid_constant__ struct logits_columns cut, const __grid_con
     const auto part = [&](uint32_t i) { return &found[i]; };
     const auto combine = [](partial_type *a, partial_type *b) { Found::Partial::combine(a, b); };
     if constexpr (Found::trial::tries)
-        if (finding.trial.wanted) {
+        if (finder.trial.wanted) {
             __shared__ bool again;
             if (threadIdx.x == 0)
                 again = false;
-            const auto walk = columns_take<Found, typename Found::template tried<words::vectors>>(cut, finding, ends.first, finding.trial.least(), found);
+            const auto walk = columns_take<Found, typename Found::template tried<words::vectors>>(cut, finder, ends.first, finder.trial.least(), found);
             columns_end(cut, walk, part, combine, [&](const partial_type *partial, uint64_t r) {
-                if (finding.trial.suffices(*partial))
-                    found_end<Found>(*partial, cut.rows, finding, ends, r, walk.split);
+                if (finder.trial.suffices(*partial))
+                    found_end<Found>(*partial, cut.rows, finder, ends, r, walk.split);
                 else
                     again = true;
             });
@@ -257,9 +257,9 @@ columns_find(const __grid_constant__ struct logits_columns cut, const __grid_con
             if (!again)
                 return;
         }
-    const auto walk = columns_take<Found, typename Found::template column<words::vectors>>(cut, finding, ends.first, -INFINITY, found);
+    const auto walk = columns_take<Found, typename Found::template column<words::vectors>>(cut, finder, ends.first, -INFINITY, found);
     columns_end(cut, walk, part, combine,
-                [&](const partial_type *partial, uint64_t r) { found_end<Found>(*partial, cut.rows, finding, ends, r, walk.split); });
+                [&](const partial_type *partial, uint64_t r) { found_end<Found>(*partial, cut.rows, finder, ends, r, walk.split); });
 }
 
 template <class Found> static cudaError_t columns_launch(const struct axis_work *work, int multiprocessors, uint32_t signs, void *stream, bool *launched)
@@ -271,10 +271,10 @@ template <class Found> static cudaError_t columns_launch(const struct axis_work 
     if (columns == 0 || columns * work->box.length < room * words::rows
         || !columns_cut<typename Found::Element>(work, threads, parts_wanted(columns, room), PARTIAL_STRIDE<typename Found::Partial::type>, &cut))
         return cudaSuccess;
-    const struct finding<Found> finding = {monoid_facts[work->monoid].terms, signs, true, Found::trial::of(work, cut.rows.chunk)};
+    const struct finder<Found> finder = {monoid_facts[work->monoid].terms, signs, true, Found::trial::of(work, cut.rows.chunk)};
     const cudaLaunchConfig_t config = launch_config(cut.blocks * cut.rows.splits, threads, stream);
     *launched = true;
-    const cudaError_t code = cudaLaunchKernelEx(&config, columns_find<Found>, cut, finding, ends_of(work));
+    const cudaError_t code = cudaLaunchKernelEx(&config, columns_find<Found>, cut, finder, ends_of(work));
     return code == cudaSuccess && cut.rows.splits > 1 ? (cudaError_t)rows_end(work, cut.rows.splits, stream) : code;
 }
 
