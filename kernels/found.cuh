@@ -23,7 +23,8 @@
 /* No trial. */
 struct never {
     static constexpr bool tries = false;
-    static never of(const struct axis_work *, uint64_t) { return {}; }
+    bool wanted;
+    static never of(const struct axis_work *, uint64_t) { return {false}; }
 };
 
 /* How something is found. signs: of a vector's words, which are turned. placed: places are wanted. */
@@ -271,7 +272,8 @@ template <class Found> static cudaError_t columns_launch(const struct axis_work 
     if (columns == 0 || columns * work->box.length < room * words::rows
         || !columns_cut<typename Found::Element>(work, threads, parts_wanted(columns, room), PARTIAL_STRIDE<typename Found::Partial::type>, &cut))
         return cudaSuccess;
-    const struct finder<Found> finder = {monoid_facts[work->monoid].terms, signs, true, Found::trial::of(work, cut.rows.chunk)};
+    struct finder<Found> finder = {monoid_facts[work->monoid].terms, signs, true, Found::trial::of(work, cut.rows.chunk)};
+    finder.trial.wanted = finder.trial.wanted && cut.rows.chunk >= LOGITS_SHAPE.least_tried;
     const cudaLaunchConfig_t config = launch_config(cut.blocks * cut.rows.splits, threads, stream);
     *launched = true;
     const cudaError_t code = cudaLaunchKernelEx(&config, columns_find<Found>, cut, finder, ends_of(work));

@@ -152,9 +152,9 @@ int axis_constants_launch(const struct axis_work *work, uint64_t count, struct s
 int normalise_launch(const struct softmax_work *work, const struct softmax_constants *constants, const struct softmax_constants *given, int multiprocessors,
                      void *stream);
 
-/* Fold rows, or columns, in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch and axis_send_launch do: logits and sums of exponentials at
-   level fast, and of rows argmin and argmax of 16 bits, if results are finished and NaN is one; sums of exponentials of columns; of rows at level exact, of bf16, by counting values; the same of all types; and of columns, sums alone. *launched is false, and nothing
-   has happened, unless it is one of these monoids, elements have at most 4 bytes, and are many, and those of a long row, or columns of whole words, are neighbours and aligned. */
+/* Fold rows, or columns, in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch and axis_send_launch do: logits, of rows, and sums of exponentials
+   at level fast; argmin and argmax, if results are finished and NaN is one; at level exact, of rows of bf16, by counting values; the same of all types; and of columns, sums alone. *launched is false,
+   and nothing has happened, unless it is one of these monoids, elements are floating-point numbers of at most 4 bytes, and are many, and those of a long row, or columns of whole words, are neighbours and aligned. */
 int logits_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int extremes_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int counted_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);

@@ -57,7 +57,7 @@ template <class Of, bool weighted, bool half> struct sums_found {
     template <int vectors> using column = row<vectors>;
     template <int vectors> using tried = fast_row<Element, false, vectors, true>;
     static constexpr bool turns = false, marked = weighted, finishes = !half;
-    static constexpr uint64_t least = weighted ? 256 : TRIAL_LEAST;
+    static constexpr uint64_t least = 256;
     static constexpr enum monoid monoid = weighted ? MONOID_logits : MONOID_sumexp_quick, monoid_turned = monoid;
     template <uint32_t lanes, class Item> static __device__ __forceinline__ uint32_t place(const row_logits &row, const Item &item, float max)
     {

@@ -240,16 +240,13 @@ template <class Element, bool weighted, int vectors, bool half> struct fast_row 
     }
 };
 
-/* Terms for each trial, at least: of fewer, results are often too small. */
-constexpr uint64_t TRIAL_LEAST = 512;
-
 /* logsumexp is tried by the terms of sumexp_half first: they cost less. Whether the logarithm of a sum of them is as exact as that of the others depends on the result, and on
    log_count, the logarithm of the number of terms. */
 struct half_trial {
     static constexpr bool tries = true;
     bool wanted;
     float log_count;
-    static half_trial of(const struct axis_work *work, uint64_t count) { return {work->monoid == MONOID_sumexp_quick && count >= TRIAL_LEAST, logf((float)count)}; }
+    static half_trial of(const struct axis_work *work, uint64_t count) { return {work->monoid == MONOID_sumexp_quick, logf((float)count)}; }
     /* A thread whose first tile has nothing so large gives up. */
     __device__ __forceinline__ float least() const { return 6.0f - log_count; }
     /* In 2^-24, a term is off by 4, as exp2 is, by 2 in a sum of four, by 0.23 of x, as far as log2 e is in one part, and for the rounding of its distance by that, which is
