@@ -307,41 +307,58 @@ static void stats_of_large_integers(allfold_cut cut, bool on_device)
         device_block_free(ctx, memory, 8);
 }
 
-/* Rows of so many elements of 16 bits that GPUs have a kernel of their own for places of extremes: one is infinite alone, one has NaNs, one begins with
-   zeros of both signs, which are its extremes. */
-static void extremes_of_many(allfold_type type)
+/* Rows, or columns, of so many elements that GPUs have kernels of their own for places of extremes, and for logsumexp at level fast. Of each three one is near 0, one 20 below, one
+   20 above, so that a trial of logsumexp suffices in some of them; one is infinite alone, one has NaNs, one begins with zeros of both signs, which are its extremes. */
+static void found_in_many(allfold_type type, uint64_t rows, uint64_t length, bool columns, allfold_context *fast)
 {
-    enum { ROWS = 1500, LENGTH = 4104 };
-    uint16_t *const x = malloc(ROWS * LENGTH * sizeof *x), *const device = device_block(ctx, ROWS * LENGTH * sizeof *x, 2);
-    int64_t *const indices = malloc(ROWS * sizeof *indices);
-    must(x != NULL && indices != NULL, "memory");
+    const uint64_t count = rows * length, row_step = columns ? 1 : length, step = columns ? rows : 1;
+    const size_t bytes = allfold_type_bytes(type);
+    unsigned char *const x = malloc(count * bytes), *const device = device_block(ctx, count * bytes, bytes);
+    int64_t *const indices = malloc(rows * sizeof *indices);
+    double *const sums = malloc(rows * sizeof *sums);
+    const allfold_view view = {.data = device, .outer = columns ? 1 : rows, .length = length, .inner = columns ? rows : 1, .type = type, .cut = columns ? ALLFOLD_CUT_INNER : ALLFOLD_CUT_OUTER};
+    must(x != NULL && indices != NULL && sums != NULL, "memory");
     for (int largest = 0; largest < 2; largest++) {
         const double sign = largest ? 1 : -1;
         uint64_t wrong = 0, bits = 1;
-        for (uint64_t i = 0; i < ROWS * LENGTH; i++) {
-            const uint64_t row = i / LENGTH, at = i % LENGTH;
-            bits = bits * UINT64_C(6364136223846793005) + 1442695040888963407;
-            const double number = row == 3 ? (at < 40 ? (at % 2 == 0 ? -0.0 : 0.0) : -sign) : (double)(bits >> 56) - 128;
-            element_put(type, x, i, row == 1 ? -sign * INFINITY : row == 2 && at % 1000 == 777 ? NAN : number);
-        }
-        device_write(ctx, device, x, ROWS * LENGTH * sizeof *x);
-        const allfold_view view = {.data = device, .outer = ROWS, .length = LENGTH, .inner = 1, .type = type, .cut = ALLFOLD_CUT_OUTER};
-        const allfold_output output = {NULL, indices};
         allfold_call call = ALLFOLD_CALL_INIT;
         call.own_results = 1;
-        expect("places of extremes", allfold_reduce_axis(ctx, largest ? ALLFOLD_ARGMAX : ALLFOLD_ARGMIN, &view, &call, &(allfold_outputs){&output, 1}), ALLFOLD_OK, "");
-        for (uint64_t row = 0; row < ROWS; row++) {
+        for (uint64_t row = 0; row < rows; row++)
+            for (uint64_t at = 0; at < length; at++) {
+                bits = bits * UINT64_C(6364136223846793005) + 1442695040888963407;
+                const double number = row == 3 ? (at < 40 ? (at % 2 == 0 ? -0.0 : 0.0) : -sign) : ((double)(bits >> 56) - 128) / 64 + 20 * ((double)(row % 3) - 1);
+                element_put(type, x, row * row_step + at * step, row == 1 ? -sign * INFINITY : row == 2 && at % 200 == 177 ? NAN : number);
+            }
+        device_write(ctx, device, x, count * bytes);
+        const allfold_output places = {NULL, indices}, values = {sums, NULL};
+        expect("places of extremes", allfold_reduce_axis(ctx, largest ? ALLFOLD_ARGMAX : ALLFOLD_ARGMIN, &view, &call, &(allfold_outputs){&places, 1}), ALLFOLD_OK, "");
+        expect("logsumexp", allfold_reduce_axis(fast, ALLFOLD_LOGSUMEXP, &view, &call, &(allfold_outputs){&values, 1}), ALLFOLD_OK, "");
+        double worst = 0;
+        for (uint64_t row = 0; row < rows; row++) {
             uint64_t best = 0;
-            for (uint64_t at = 1; at < LENGTH && row != 2; at++)
-                if (sign * (double)element_get(type, x, row * LENGTH + at) > sign * (double)element_get(type, x, row * LENGTH + best))
+            double max = -INFINITY, sum = 0;
+            for (uint64_t at = 0; at < length; at++) {
+                const double element = element_get(type, x, row * row_step + at * step);
+                if (row != 2 && sign * element > sign * element_get(type, x, row * row_step + best * step))
                     best = at;
-            wrong += indices[row] != (int64_t)(row == 2 ? 777 : best);
+                max = element > max ? element : max;
+            }
+            for (uint64_t at = 0; at < length && row > 2; at++)
+                sum += exp(element_get(type, x, row * row_step + at * step) - max);
+            wrong += indices[row] != (int64_t)(row == 2 ? 177 : best);
+            const double expected = max + log(sum);
+            if (row == 2 ? sums[row] == sums[row] : row == 1 ? sums[row] != -sign * INFINITY : !(fabs(sums[row] - expected) <= 0x1p-23 * fmax(1, fabs(expected))))
+                worst = INFINITY;
+            else if (row > 2)
+                worst = fmax(worst, fabs(sums[row] - expected) / fmax(1, fabs(expected)));
         }
-        tap_ok(wrong == 0, "%s of many %s: %d rows", largest ? "argmax" : "argmin", allfold_type_name(type), ROWS);
+        tap_ok(wrong == 0 && worst <= 0x1p-23, "%s and logsumexp of many %s: %d %s of %d, within %.2f of 2^-24", largest ? "argmax" : "argmin", allfold_type_name(type), (int)rows,
+               columns ? "columns" : "rows", (int)length, worst * 0x1p24);
     }
-    device_block_free(ctx, device, 2);
+    device_block_free(ctx, device, bytes);
     free(x);
     free(indices);
+    free(sums);
 }
 
 int main(int argc, char **argv)
@@ -372,8 +389,11 @@ int main(int argc, char **argv)
         for (int i = 0; i < 6; i++)
             many_results((allfold_cut)(i / 2), i % 2 == 1);
         if (strcmp(argv[1], "cuda") == 0) {
-            extremes_of_many(ALLFOLD_F16);
-            extremes_of_many(ALLFOLD_BF16);
+            static const allfold_type types[] = {ALLFOLD_F16, ALLFOLD_BF16, ALLFOLD_F32};
+            allfold_context *const fast = open_or_skip(argv[1], (allfold_options){.level = ALLFOLD_LEVEL_FAST});
+            for (int i = 0; i < 9; i++)
+                found_in_many(types[i / 3], i % 3 == 0 ? 1500 : 12000, i % 3 == 0 ? 4104 : 520, i % 3 == 2, fast);
+            allfold_close(fast);
         }
         allfold_close(ctx);
     }
