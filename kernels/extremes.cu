@@ -6,14 +6,39 @@ template <class Of> struct extreme_found {
     typedef Of Element;
     typedef struct never trial;
     static constexpr bool turns = true, marked = false, finishes = true;
-    static constexpr uint64_t least = sizeof(typename Element::stored) == 2 ? 512 : 128;
+    static constexpr uint64_t least = 32 * Element::per_vector;
     static constexpr enum monoid monoid = MONOID_argmax, monoid_turned = MONOID_argmin; /* their partials are alike */
     struct Partial {
         typedef fold_of<MONOID_argmax, float> fold;
         typedef typename fold::partial type;
         static __device__ __forceinline__ void combine(type *a, const type *b) { fold::combine(a, b); }
     };
-    static __device__ __forceinline__ float element(const uint4 &x, uint32_t i) { return Element::load(vector_element<typename Element::stored>(x, (int)i)); }
+    /* The largest of each vector, or NaN; and of all. */
+    template <int vectors> static __device__ __forceinline__ float largest_of(const uint4 *x, float *of)
+    {
+        float largest = -INFINITY;
+#pragma unroll
+        for (int k = 0; k < vectors; k++) {
+            of[k] = -INFINITY;
+            vectors_extreme<Element, 1>(&of[k], &x[k]);
+            largest = larger_f32(of[k], largest);
+        }
+        return largest;
+    }
+    /* The first element of a vector that equals `largest`, itself, or is NaN if that is, and where it is. */
+    static __device__ __forceinline__ float first_of(const uint4 &x, float largest, uint32_t *place)
+    {
+        const auto search = [&x, place](float found, const auto &is_it) {
+#pragma unroll
+            for (uint32_t i = Element::per_vector; i-- > 0;) {
+                const float x_i = Element::load(vector_element<typename Element::stored>(x, (int)i));
+                if (is_it(x_i))
+                    found = x_i, *place = i;
+            }
+            return found;
+        };
+        return largest == largest ? search(largest, [largest](float x_i) { return x_i == largest; }) : search(largest, [](float x_i) { return x_i != x_i; });
+    }
 
     /* Of a column: what a thread has found. */
     template <int vectors> struct column {
@@ -30,18 +55,20 @@ template <class Of> struct extreme_found {
         }
         template <uint32_t> __device__ __forceinline__ void take(const uint4 *x, uint32_t first, float)
         {
-            float largest = -INFINITY;
-            vectors_extreme<Element, vectors>(&largest, x);
+            float of[vectors];
+            const float largest = largest_of<vectors>(x, of);
             if ((largest <= max && best != UINT32_MAX) || nan)
                 return;
             nan = largest != largest;
             best = first;
+            uint32_t vector_at = 0, place = 0;
+            uint4 vector = x[0];
 #pragma unroll
-            for (uint32_t i = vectors * Element::per_vector; i-- > 0;) {
-                const float x_i = element(x[i / Element::per_vector], i % Element::per_vector);
-                if (nan ? x_i != x_i : x_i == largest)
-                    max = x_i, at = i;
-            }
+            for (int k = vectors; k-- > 0;)
+                if (nan ? of[k] != of[k] : of[k] == largest)
+                    vector_at = (uint32_t)k, vector = x[k];
+            max = first_of(vector, largest, &place);
+            at = vector_at * Element::per_vector + place;
         }
         template <uint32_t> __device__ __forceinline__ float end() const { return max; }
         __device__ __forceinline__ uint32_t place(uint32_t members) const { return best == UINT32_MAX ? UINT32_MAX : best + at * members; }
@@ -62,13 +89,7 @@ template <class Of> struct extreme_found {
         }
         template <uint32_t group> __device__ __forceinline__ void take(const uint4 *x, uint32_t v, float)
         {
-            float of[vectors], largest = -INFINITY;
-#pragma unroll
-            for (int k = 0; k < vectors; k++) {
-                of[k] = -INFINITY;
-                vectors_extreme<Element, 1>(&of[k], &x[k]);
-                largest = larger_f32(of[k], largest);
-            }
+            float of[vectors], largest = largest_of<vectors>(x, of);
             lanes_share(&largest, group, take_larger());
             if ((largest <= max && at != UINT32_MAX) || nan)
                 return;
@@ -84,14 +105,7 @@ template <class Of> struct extreme_found {
             }
             const int lane = __ffs((int)lanes) - 1;
             uint32_t place = 0;
-            float found = largest;
-#pragma unroll
-            for (uint32_t i = Element::per_vector; i-- > 0;) {
-                const float x_i = element(vector, i);
-                if (nan ? x_i != x_i : x_i == largest)
-                    found = x_i, place = i;
-            }
-            found = __shfl_sync(mask, found, lane);
+            const float found = __shfl_sync(mask, first_of(vector, largest, &place), lane);
             max = nan ? NAN : found;
             at = (v - own + (uint32_t)lane % group + first * group) * Element::per_vector + __shfl_sync(mask, place, lane);
         }

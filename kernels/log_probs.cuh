@@ -36,17 +36,16 @@ template <class Element, bool turns = false> struct row_vectors {
     }
 };
 
-/* The first of a thread's elements, in vectors that are `step` apart, that is the maximum, or NaN. */
-template <class Element> static __device__ __forceinline__ uint32_t row_place(const row_vectors<Element> &row, uint32_t first, uint32_t end, uint32_t step, float max)
+/* The first of a thread's elements, in vectors that are `step` apart, that is_it. */
+template <class Element, class IsIt>
+static __device__ __forceinline__ uint32_t row_place(const row_vectors<Element> &row, uint32_t first, uint32_t end, uint32_t step, const IsIt &is_it)
 {
     for (uint32_t v = first; v < end; v += step) {
         const uint4 x = row.at(v);
 #pragma unroll
-        for (uint32_t i = 0; i < Element::per_vector; i++) {
-            const float element = Element::load(vector_element<typename Element::stored>(x, (int)i));
-            if (max != max ? element != element : element == max)
+        for (uint32_t i = 0; i < Element::per_vector; i++)
+            if (is_it(Element::load(vector_element<typename Element::stored>(x, (int)i))))
                 return v * Element::per_vector + i;
-        }
     }
     return UINT32_MAX;
 }
@@ -57,9 +56,9 @@ static __device__ __forceinline__ uint32_t group_place(const row_vectors<Element
 {
     uint32_t place = UINT32_MAX;
     if (max != max && row.nan)
-        place = row_place(elements, begin + threadIdx.x % group, end, group, NAN);
+        place = row_place(elements, begin + threadIdx.x % group, end, group, [](float x) { return x != x; });
     else if (max > -INFINITY && row.max == max)
-        place = row_place(elements, row.best, end, group, max);
+        place = row_place(elements, row.best, end, group, [max](float x) { return x == max; });
     group_share<group>(&place, group, [](uint32_t *a, uint32_t b) { *a = b < *a ? b : *a; });
     return place;
 }
