@@ -8,6 +8,7 @@ template <class Of> struct extreme_found {
     static constexpr bool turns = true, marked = false, finishes = true;
     static constexpr uint64_t least = 32 * Element::per_vector;
     static constexpr enum monoid monoid = MONOID_argmax, monoid_turned = MONOID_argmin; /* their partials are alike */
+    static bool placed(const struct axis_work *) { return true; }
     struct Partial {
         typedef fold_of<MONOID_argmax, float> fold;
         typedef typename fold::partial type;

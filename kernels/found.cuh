@@ -9,7 +9,7 @@
 
    Where Found has a trial, a cheaper way comes first, and rows, or a block's columns, for which it does not suffice are taken again. Splits are combined by the kernels of axis_VALUE.cu.
 
-   Found has Element; the least length of rows; Partial: its type, and combine(); row<vectors>, and column<vectors>: what a thread has found, how it takes a tile, what becomes of all that a warp has, and how a
+   Found has Element; the least length of rows; placed(): whether places are looked for; Partial: its type, and combine(); row<vectors>, and column<vectors>: what a thread has found, how it takes a tile, what becomes of all that a warp has, and how a
    partial is closed; trial, and tried<vectors>, which is a row or column of the cheaper way; place() and column_place(): where that was; of(), which makes the partial. */
 #pragma once
 
@@ -35,18 +35,10 @@ template <class Found> struct finder {
     typename Found::trial trial;
 };
 
-static inline bool places_wanted(const struct axis_work *work)
-{
-    bool wanted = work->finish == nullptr;
-    for (size_t i = 0; !wanted && i < work->finish->outputs; i++)
-        wanted = work->finish->of[i].indices != nullptr;
-    return wanted;
-}
-
 /* How many parts to cut rows into, where there is room for `room` at a time: for once, if few of these stay empty; or for some times that. */
 static inline uint64_t parts_wanted(uint64_t rows, uint64_t room)
 {
-    return 4 * (room - room % rows) >= 3 * room ? room : LOGITS_SHAPE.rounds * room;
+    return 4 * (room - room % rows) >= 3 * room ? room : FOUND_SHAPE.rounds * room;
 }
 
 /* ---- rows */
@@ -61,10 +53,10 @@ template <class Found, class Row, uint32_t lanes, class Wanted>
 static __device__ __forceinline__ void rows_take(const struct logits_rows &rows, const struct rows_block &block, const struct finder<Found> &finder, uint64_t first, uint32_t items,
                                                  uint64_t index, float least, typename Found::Partial::type *found, const Wanted &wanted)
 {
-    constexpr uint32_t vectors = LOGITS_SHAPE.vectors, tile = lanes * vectors, groups = 32 / lanes;
+    constexpr uint32_t vectors = FOUND_SHAPE.vectors, tile = lanes * vectors, groups = 32 / lanes;
     const uint32_t lane = threadIdx.x % lanes, cut = 1u << block.cut_bits, parts = items << block.cut_bits;
 #pragma unroll 1
-    for (uint32_t of_warp = threadIdx.x / 32 * groups; of_warp < parts; of_warp += LOGITS_SHAPE.threads / lanes) {
+    for (uint32_t of_warp = threadIdx.x / 32 * groups; of_warp < parts; of_warp += FOUND_SHAPE.threads / lanes) {
         const uint32_t of_group = of_warp + threadIdx.x % 32 / lanes, part = groups == 1 || of_group < parts ? of_group : parts - 1; /* a warp's lanes go on together */
         const bool is_wanted = (groups == 1 || of_group < parts) && wanted(part >> block.cut_bits);
         if (__ballot_sync(0xffffffff, is_wanted) == 0)
@@ -130,13 +122,13 @@ static __device__ __forceinline__ void found_end(typename Found::Partial::type p
 }
 
 template <class Found, uint32_t lanes>
-static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, sizeof(typename Found::Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32)
+static __global__ void __launch_bounds__(FOUND_SHAPE.threads, sizeof(typename Found::Element::stored) == 2 ? FOUND_SHAPE.blocks : FOUND_SHAPE.blocks_f32)
 rows_find(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct rows_block block, const __grid_constant__ struct finder<Found> finder,
           const __grid_constant__ struct logits_ends ends)
 {
     typedef typename Found::Partial::type partial_type;
-    typedef typename Found::template row<LOGITS_SHAPE.vectors> row;
-    __shared__ partial_type found[LOGITS_SHAPE.threads];
+    typedef typename Found::template row<FOUND_SHAPE.vectors> row;
+    __shared__ partial_type found[FOUND_SHAPE.threads];
     const uint64_t first = (uint64_t)blockIdx.x * block.items, left = rows.results * rows.splits - first;
     const uint32_t items = left < block.items ? (uint32_t)left : block.items;
     const uint64_t at = first + threadIdx.x; /* the item that this thread will finish */
@@ -151,8 +143,8 @@ rows_find(const __grid_constant__ struct logits_rows rows, const __grid_constant
     };
     const auto all = [](uint32_t) { return true; };
     if constexpr (Found::trial::tries) {
-        typedef typename Found::template tried<LOGITS_SHAPE.vectors> tried;
-        __shared__ bool again[LOGITS_SHAPE.threads];
+        typedef typename Found::template tried<FOUND_SHAPE.vectors> tried;
+        __shared__ bool again[FOUND_SHAPE.threads];
         if (finder.trial.wanted) {
             rows_take<Found, tried, lanes>(rows, block, finder, first, items, ends.first, finder.trial.least(), found, all);
             if (unfinished) {
@@ -178,14 +170,14 @@ rows_find(const __grid_constant__ struct logits_rows rows, const __grid_constant
 template <class Found> static cudaError_t rows_launch(const struct axis_work *work, int multiprocessors, uint32_t signs, void *stream, bool *launched)
 {
     typedef typename Found::Element Element;
-    constexpr uint32_t threads = LOGITS_SHAPE.threads, warps = threads / 32, tile = 32 * LOGITS_SHAPE.vectors, few = LOGITS_SHAPE.lanes;
-    constexpr uint64_t rounds = LOGITS_SHAPE.rounds, blocks = sizeof(typename Element::stored) == 2 ? LOGITS_SHAPE.blocks : LOGITS_SHAPE.blocks_f32;
+    constexpr uint32_t threads = FOUND_SHAPE.threads, warps = threads / 32, tile = 32 * FOUND_SHAPE.vectors, few = FOUND_SHAPE.lanes;
+    constexpr uint64_t rounds = FOUND_SHAPE.rounds, blocks = sizeof(typename Element::stored) == 2 ? FOUND_SHAPE.blocks : FOUND_SHAPE.blocks_f32;
     const uint64_t room = (uint64_t)multiprocessors * blocks, together = room * warps, elements = work->box.outer * work->box.length;
     if (!rows_fit(work) || work->box.length < Found::least || (!Found::marked && elements < together * tile * Element::per_vector))
         return cudaSuccess;
     const struct logits_rows rows = rows_cut(work, parts_wanted(work->box.outer, room), warps * tile, PARTIAL_STRIDE<typename Found::Partial::type>);
     const uint64_t items = rows.results * rows.splits;
-    const struct finder<Found> finder = {monoid_facts[work->monoid].terms, signs, places_wanted(work), Found::trial::of(work, u64_min(rows.length, (uint64_t)rows.chunk * Element::per_vector))};
+    const struct finder<Found> finder = {monoid_facts[work->monoid].terms, signs, Found::placed(work), Found::trial::of(work, u64_min(rows.length, (uint64_t)rows.chunk * Element::per_vector))};
     /* what a row ends with takes as long as a tile: several short ones share a warp, if there are enough of them, or they would leave lanes without a vector */
     const bool shared = rows.length <= 2 * tile * Element::per_vector && (items >= 2 * room * (threads / few) || rows.length <= tile / 2 * Element::per_vector);
     const auto kernel = shared ? rows_find<Found, few> : rows_find<Found, 32>;
@@ -234,14 +226,16 @@ static __device__ __forceinline__ column_walk<typename Found::Element> columns_t
 }
 
 template <class Found>
-static __global__ void __launch_bounds__(LOGITS_SHAPE.threads, LOGITS_SHAPE.blocks_columns)
+static __global__ void __launch_bounds__(FOUND_SHAPE.threads, FOUND_SHAPE.blocks_columns)
 columns_find(const __grid_constant__ struct logits_columns cut, const __grid_constant__ struct finder<Found> finder, const __grid_constant__ struct logits_ends ends)
 {
     typedef column_words<typename Found::Element> words;
     typedef typename Found::Partial::type partial_type;
-    __shared__ partial_type found[LOGITS_SHAPE.threads * words::side];
+    __shared__ partial_type found[FOUND_SHAPE.threads * words::side];
     const auto part = [&](uint32_t i) { return &found[i]; };
     const auto combine = [](partial_type *a, partial_type *b) { Found::Partial::combine(a, b); };
+    uint32_t ended = 0; /* a bit for each of the thread's columns that a trial sufficed for */
+    const auto bit_of = [](const auto &walk, uint64_t r) { return 1u << ((uint32_t)(r - walk.first) / FOUND_SHAPE.threads); };
     if constexpr (Found::trial::tries)
         if (finder.trial.wanted) {
             __shared__ bool again;
@@ -249,9 +243,10 @@ columns_find(const __grid_constant__ struct logits_columns cut, const __grid_con
                 again = false;
             const auto walk = columns_take<Found, typename Found::template tried<words::vectors>>(cut, finder, ends.first, finder.trial.least(), found);
             columns_end(cut, walk, part, combine, [&](const partial_type *partial, uint64_t r) {
-                if (finder.trial.suffices(*partial))
+                if (finder.trial.suffices(*partial)) {
                     found_end<Found>(*partial, cut.rows, finder, ends, r, walk.split);
-                else
+                    ended |= bit_of(walk, r);
+                } else
                     again = true;
             });
             __syncthreads();
@@ -259,21 +254,23 @@ columns_find(const __grid_constant__ struct logits_columns cut, const __grid_con
                 return;
         }
     const auto walk = columns_take<Found, typename Found::template column<words::vectors>>(cut, finder, ends.first, -INFINITY, found);
-    columns_end(cut, walk, part, combine,
-                [&](const partial_type *partial, uint64_t r) { found_end<Found>(*partial, cut.rows, finder, ends, r, walk.split); });
+    columns_end(cut, walk, part, combine, [&](const partial_type *partial, uint64_t r) {
+        if ((ended & bit_of(walk, r)) == 0)
+            found_end<Found>(*partial, cut.rows, finder, ends, r, walk.split);
+    });
 }
 
 template <class Found> static cudaError_t columns_launch(const struct axis_work *work, int multiprocessors, uint32_t signs, void *stream, bool *launched)
 {
     typedef column_words<typename Found::Element> words;
-    constexpr uint32_t threads = LOGITS_SHAPE.threads;
-    const uint64_t room = (uint64_t)multiprocessors * LOGITS_SHAPE.blocks_columns * threads, columns = work->box.outer * work->box.inner / words::side;
+    constexpr uint32_t threads = FOUND_SHAPE.threads;
+    const uint64_t room = (uint64_t)multiprocessors * FOUND_SHAPE.blocks_columns * threads, columns = work->box.outer * work->box.inner / words::side;
     struct logits_columns cut;
     if (columns == 0 || columns * work->box.length < room * words::rows
         || !columns_cut<typename Found::Element>(work, threads, parts_wanted(columns, room), PARTIAL_STRIDE<typename Found::Partial::type>, &cut))
         return cudaSuccess;
-    struct finder<Found> finder = {monoid_facts[work->monoid].terms, signs, true, Found::trial::of(work, cut.rows.chunk)};
-    finder.trial.wanted = finder.trial.wanted && cut.rows.chunk >= LOGITS_SHAPE.least_tried;
+    struct finder<Found> finder = {monoid_facts[work->monoid].terms, signs, Found::placed(work), Found::trial::of(work, cut.rows.chunk)};
+    finder.trial.wanted = finder.trial.wanted && cut.rows.chunk >= FOUND_SHAPE.least_tried;
     const cudaLaunchConfig_t config = launch_config(cut.blocks * cut.rows.splits, threads, stream);
     *launched = true;
     const cudaError_t code = cudaLaunchKernelEx(&config, columns_find<Found>, cut, finder, ends_of(work));

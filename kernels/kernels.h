@@ -152,9 +152,13 @@ int axis_constants_launch(const struct axis_work *work, uint64_t count, struct s
 int normalise_launch(const struct softmax_work *work, const struct softmax_constants *constants, const struct softmax_constants *given, int multiprocessors,
                      void *stream);
 
-/* Fold rows, or columns, in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch and axis_send_launch do: logits, of rows, and sums of exponentials
-   at level fast; argmin and argmax, if results are finished and NaN is one; at level exact, of rows of bf16, by counting values; the same of all types; and of columns, sums alone. *launched is false,
-   and nothing has happened, unless it is one of these monoids, elements are floating-point numbers of at most 4 bytes, and are many, and those of a long row, or columns of whole words, are neighbours and aligned. */
+/* Fold rows, or columns, in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch and axis_send_launch do. *launched is false, and nothing has happened, unless it is one
+   of their monoids, elements are floating-point numbers of at most 4 bytes, and are many, and those of a long row, or columns of whole words, are neighbours and aligned.
+     logits_launch          level fast: logits of rows, sums of exponentials of rows and columns
+     extremes_launch        argmin and argmax of rows and columns, if results are finished and NaN is one
+     counted_rows_launch    level exact: logits and sums of exponentials of rows of bf16, by counting values
+     exact_rows_launch      level exact: the same of rows of all types
+     exact_columns_launch   level exact: sums of exponentials of columns */
 int logits_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int extremes_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int counted_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);

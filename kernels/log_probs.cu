@@ -57,6 +57,13 @@ template <class Of, bool weighted, bool half> struct sums_found {
     template <int vectors> using column = row<vectors>;
     template <int vectors> using tried = fast_row<Element, false, vectors, true>;
     static constexpr bool turns = false, marked = weighted, finishes = !half;
+    static bool placed(const struct axis_work *work)
+    {
+        bool wanted = weighted && work->finish == nullptr;
+        for (size_t i = 0; weighted && !wanted && i < work->finish->outputs; i++)
+            wanted = work->finish->of[i].indices != nullptr;
+        return wanted;
+    }
     static constexpr uint64_t least = 256;
     static constexpr enum monoid monoid = weighted ? MONOID_logits : MONOID_sumexp_quick, monoid_turned = monoid;
     template <uint32_t lanes, class Item> static __device__ __forceinline__ uint32_t place(const row_logits &row, const Item &item, float max)

@@ -13,7 +13,7 @@ struct row_logits {
     double sum, weights;
 };
 
-/* A row's elements in vectors, or what they are with the signs turned, of which `signs` has those of a word; in the last, what is behind the end is -inf. */
+/* A row's elements in vectors, or what they are with other signs: `signs` has the bits of a word that are turned. In the last, what is behind the end is -inf. */
 template <class Element, bool turns = false> struct row_vectors {
     typedef typename Element::stored stored;
     const stored *x;
@@ -25,7 +25,7 @@ template <class Element, bool turns = false> struct row_vectors {
         constexpr uint32_t count = Element::per_vector;
         if ((v + 1) * count <= length)
             return load((const uint4 *)(x + v * count));
-        const uint4 least = turned(least_vector<Element>()); /* and back */
+        const uint4 least = turned(least_vector<Element>()); /* which is turned back below */
         if (v * count >= length)
             return turned(least);
         stored elements[count];
@@ -190,7 +190,7 @@ template <class Element> struct column_walk {
     typedef column_words<Element> words;
     typedef typename words::word word;
     uint32_t split, members, end;
-    word signs; /* of a word, which are turned: none */
+    word signs; /* the sign bits that are turned; 0: none */
     uint64_t first, step; /* the block's first column; words between a thread's elements */
     int64_t left;         /* elements, but for the members'; all threads of a warp have as many, also those of no column */
     const word *next;

@@ -247,10 +247,10 @@ struct half_trial {
     bool wanted;
     float log_count;
     static half_trial of(const struct axis_work *work, uint64_t count) { return {work->monoid == MONOID_sumexp_quick, logf((float)count)}; }
-    /* A thread whose first tile has nothing so large gives up. */
+    /* A thread that has found something, but nothing so large, gives up. */
     __device__ __forceinline__ float least() const { return 6.0f - log_count; }
-    /* In 2^-24, a term is off by 4, as exp2 is, by 2 in a sum of four, by 0.23 of x, as far as log2 e is in one part, and for the rounding of its distance by that, which is
-       log_count - log(sum) at most, in the mean of all terms: docs/numerics.md. */
+    /* In 2^-24, a term is off by 4, as exp2 is, by 2 in a sum of four, by 0.23 of x, as far as log2 e is in one part, and for the rounding of its exponent by 1.4, or by its distance, which is
+       log_count - log(sum) at most, in the mean of all terms; the maximum's, which is replaced, by twice that: docs/numerics.md. */
     __device__ __forceinline__ bool suffices(const sumexp_quick_f32 &partial) const
     {
         const float max = (float)partial.max;
@@ -258,7 +258,7 @@ struct half_trial {
             return partial.sum.high == partial.sum.high;
         const struct exp_reference reference = exp_reference(partial.max);
         const float result = (float)reference.base + EXP_LN2_F32 * ((float)reference.whole + log2f((float)partial.sum.high));
-        const float distance = fmaxf(log_count - (result - max), 0.0f);
-        return 6.5f + 0.23f * fminf(fabsf(max), 34.0f) + (fabsf(max) <= (float)EXP_SHORT_MAX ? 1.25f : 3.0f) * distance <= 2.0f * result;
+        const float distance = fmaxf(log_count - (result - max), 0.0f), share = exp2_short((max - result) * 0x1.715476p0f);
+        return (7.5f + 0.23f * fminf(fabsf(max), 34.0f)) * (1.0f + share) + (fabsf(max) <= (float)EXP_SHORT_MAX ? 1.25f : 3.0f) * distance <= 2.0f * result;
     }
 };

@@ -175,12 +175,12 @@ struct whole_columns {
 };
 constexpr struct whole_columns whole_columns_of(enum cost cost) { return cost == COST_STATS ? whole_columns{16, 16, 16, 0, 0} : whole_columns{32, 128, 256, 16, 4096}; }
 /* What is found of rows and columns in one read (found.cuh): log-probabilities, sums of exponentials at level fast, places of extremes. A warp has a row, or a part of it, or several short
-   ones, of `lanes` each. vectors: of a thread's tile. rounds: a device has work for so many times the blocks that it has room for. least_tried: elements of a block's columns, as all of these are taken again
-   if one trial does not suffice, as it often does not where elements are few. */
+   ones, of `lanes` each. vectors: of a thread's tile. rounds: a device has work for so many times the blocks that it has room for. least_tried: elements of a column, or of its split, as all columns of a block
+   are taken again if one trial does not suffice, as it often does not where elements are few. */
 constexpr struct {
     int threads, lanes, vectors, blocks, blocks_f32, blocks_columns;
     uint64_t rounds, least_tried;
-} LOGITS_SHAPE = {128, 8, 4, 10, 9, 8, 6, 512};
+} FOUND_SHAPE = {128, 8, 4, 10, 9, 8, 6, 512};
 /* The same at level exact. */
 struct exact_rows_shape {
     int threads, blocks;

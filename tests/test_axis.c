@@ -315,9 +315,9 @@ static void found_in_many(allfold_type type, uint64_t rows, uint64_t length, boo
     const size_t bytes = allfold_type_bytes(type);
     unsigned char *const x = malloc(count * bytes), *const device = device_block(ctx, count * bytes, bytes);
     int64_t *const indices = malloc(rows * sizeof *indices);
-    double *const sums = malloc(rows * sizeof *sums);
+    double *const sums = malloc(rows * sizeof *sums), *const extremes = malloc(rows * sizeof *extremes);
     const allfold_view view = {.data = device, .outer = columns ? 1 : rows, .length = length, .inner = columns ? rows : 1, .type = type, .cut = columns ? ALLFOLD_CUT_INNER : ALLFOLD_CUT_OUTER};
-    must(x != NULL && indices != NULL && sums != NULL, "memory");
+    must(x != NULL && indices != NULL && sums != NULL && extremes != NULL, "memory");
     for (int largest = 0; largest < 2; largest++) {
         const double sign = largest ? 1 : -1;
         uint64_t wrong = 0, bits = 1;
@@ -331,7 +331,10 @@ static void found_in_many(allfold_type type, uint64_t rows, uint64_t length, boo
             }
         device_write(ctx, device, x, count * bytes);
         const allfold_output places = {NULL, indices}, values = {sums, NULL};
-        expect("places of extremes", allfold_reduce_axis(ctx, largest ? ALLFOLD_ARGMAX : ALLFOLD_ARGMIN, &view, &call, &(allfold_outputs){&places, 1}), ALLFOLD_OK, "");
+        const allfold_fold fold = largest ? ALLFOLD_ARGMAX : ALLFOLD_ARGMIN;
+        expect("extremes without their places", allfold_reduce_axis(ctx, fold, &view, &call, &(allfold_outputs){&values, 1}), ALLFOLD_OK, "");
+        memcpy(extremes, sums, rows * sizeof *sums);
+        expect("places of extremes", allfold_reduce_axis(ctx, fold, &view, &call, &(allfold_outputs){&places, 1}), ALLFOLD_OK, "");
         expect("logsumexp", allfold_reduce_axis(fast, ALLFOLD_LOGSUMEXP, &view, &call, &(allfold_outputs){&values, 1}), ALLFOLD_OK, "");
         double worst = 0;
         for (uint64_t row = 0; row < rows; row++) {
@@ -345,7 +348,8 @@ static void found_in_many(allfold_type type, uint64_t rows, uint64_t length, boo
             }
             for (uint64_t at = 0; at < length && row > 2; at++)
                 sum += exp(element_get(type, x, row * row_step + at * step) - max);
-            wrong += indices[row] != (int64_t)(row == 2 ? 177 : best);
+            const double extreme = element_get(type, x, row * row_step + best * step);
+            wrong += indices[row] != (int64_t)(row == 2 ? 177 : best) || (row == 2 ? extremes[row] == extremes[row] : extremes[row] != extreme);
             const double expected = max + log(sum);
             if (row == 2 ? sums[row] == sums[row] : row == 1 ? sums[row] != -sign * INFINITY : !(fabs(sums[row] - expected) <= 0x1p-23 * fmax(1, fabs(expected))))
                 worst = INFINITY;
@@ -359,6 +363,7 @@ static void found_in_many(allfold_type type, uint64_t rows, uint64_t length, boo
     free(x);
     free(indices);
     free(sums);
+    free(extremes);
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* For LD_PRELOAD, by tests/mpi-launch: a rank that waits for another one sleeps now and then. Open MPI and the exchange within a host yield
    in a loop, and a core that many yield has little time for the rank that they wait for, and for other tests.
    And in a search for leaks plugins stay loaded: for every place in one that is gone it reads the list of what is loaded again, which takes
-   most of a short run. */
+   most of a short run. (Then leaks that only such a plugin knows of, and uses of what it had, are not found: none is ours.) */
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdlib.h>
