@@ -64,7 +64,7 @@ template <class Of, bool weighted, bool half> struct sums_found {
             wanted = work->finish->of[i].indices != nullptr;
         return wanted;
     }
-    static constexpr uint64_t least = 256;
+    static constexpr uint64_t least = weighted ? 256 : FOUND_SHAPE.least_tried;
     static constexpr enum monoid monoid = weighted ? MONOID_logits : MONOID_sumexp_quick, monoid_turned = monoid;
     template <uint32_t lanes, class Item> static __device__ __forceinline__ uint32_t place(const row_logits &row, const Item &item, float max)
     {

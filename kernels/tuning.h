@@ -175,8 +175,8 @@ struct whole_columns {
 };
 constexpr struct whole_columns whole_columns_of(enum cost cost) { return cost == COST_STATS ? whole_columns{16, 16, 16, 0, 0} : whole_columns{32, 128, 256, 16, 4096}; }
 /* What is found of rows and columns in one read (found.cuh): log-probabilities, sums of exponentials at level fast, places of extremes. A warp has a row, or a part of it, or several short
-   ones, of `lanes` each. vectors: of a thread's tile. rounds: a device has work for so many times the blocks that it has room for. least_tried: elements of a column, or of its split, as all columns of a block
-   are taken again if one trial does not suffice, as it often does not where elements are few. */
+   ones, of `lanes` each. vectors: of a thread's tile. rounds: a device has work for so many times the blocks that it has room for. least_tried: elements of a row, or column, or split of one: of fewer
+   a trial often does not suffice, and then all columns of a block, or several rows of a warp, are taken again. */
 constexpr struct {
     int threads, lanes, vectors, blocks, blocks_f32, blocks_columns;
     uint64_t rounds, least_tried;

@@ -760,7 +760,7 @@ static void test_sums(allfold_type type)
         bool taken;
     } cases[] = {{{2, 25 * tile + 3, 1, 25 * tile + each, 1}, true}, {{70, 2 * tile + 1, 1, 2 * tile + each, 1}, true}, {{131, least + 1, 1, least + each, 1}, true},
                  {{123, 3 * tile - 1, 1, 3 * tile, 1}, true},        {{500, least, 1, least + each, 1}, true},          {{501, 513, 1, 520, 1}, true},
-                 {{500, 255, 1, 256, 1}, false},
+                 {{500, 511, 1, 512, 1}, false},
                  {{3, least, 1, least, 1}, false},                   {{1, 16, 4098, 0, 4100}, true},                    {{1, 17, 2050, 0, 2050}, true},
                  {{3, 83, 402, 83 * 404, 404}, true},                {{1, 4099, 124, 0, 126}, true},                    {{124, 1025, 1, 1, 124}, true},
                  {{2, 700, 62, 700 * 62 + 2, 62}, true},             {{1, 15, 9000, 0, 9000}, false},                   {{1, 64, 30, 0, 30}, false},
