@@ -18,8 +18,7 @@
          stores the results, and starts copies of the next row to the places that become free
 
    Rows that fit none are left to the two passes of axis.cu. Columns: axis_softmax_columns.cu. */
-#include "kernels/axis_softmax_fast.cuh"
-#include "kernels/axis_softmax_whole.cuh"
+#include "kernels/axis_softmax_exact.cuh"
 
 /* A group's row in registers: thread `member` has vectors member, member + members, ... */
 template <class Element> struct row_kept {
@@ -30,8 +29,8 @@ template <class Element> struct row_kept {
     bool aligned; /* the row is whole vectors, on their boundaries */
 };
 
-/* Loads a thread's vectors; what is missing is -inf. */
-template <class Element, int vectors>
+/* Loads a thread's vectors; what is missing is -inf. full: of aligned rows no vector is missing, and threads of no row have the first one's. */
+template <class Element, int vectors, bool full>
 static __device__ __forceinline__ void row_load(const row_kept<Element> &row, uint32_t member, uint32_t members, uint4 kept[vectors])
 {
     typedef typename Element::stored stored;
@@ -40,7 +39,7 @@ static __device__ __forceinline__ void row_load(const row_kept<Element> &row, ui
 #pragma unroll
         for (int i = 0; i < vectors; i++) {
             const uint32_t at = (member + i * members) * count;
-            kept[i] = at < row.length ? load_read_only(row.x + at) : least_vector<Element>();
+            kept[i] = full || at < row.length ? load_read_only(row.x + at) : least_vector<Element>();
         }
         return;
     }
@@ -56,15 +55,17 @@ static __device__ __forceinline__ void row_load(const row_kept<Element> &row, ui
     }
 }
 
-template <class Element, int vectors, class Kept, class Results>
+template <class Element, int vectors, bool full, class Kept, class Results>
 static __device__ __forceinline__ void row_store(const row_kept<Element> &row, uint32_t member, uint32_t members, const Kept &kept,
                                                  const Results &results)
 {
     constexpr int count = Element::per_vector;
+    if (full && row.length == 0)
+        return;
 #pragma unroll
     for (int i = 0; i < vectors; i++) {
         const uint32_t at = (member + i * members) * count;
-        if (at >= row.length)
+        if (!full && at >= row.length)
             continue;
         const uint4 y = results.of(kept[i]);
         if (row.aligned) {
@@ -85,13 +86,14 @@ softmax_short_rows(const __grid_constant__ struct softmax_work work, const __gri
     typedef typename Row::element Element;
     typedef typename Element::stored stored;
     constexpr int vectors = ROW_SHAPE.vectors, threads = ROW_SHAPE.threads;
+    constexpr bool full = Row::missing_costs && !some;
     const uint32_t member = threadIdx.x - members.first();
     const uint64_t r = (uint64_t)blockIdx.x * members.rows + members.row();
     const bool is_row = r < work.box.outer; /* the threads of no row take part in barriers and shuffles */
     const row_kept<Element> row = {(const stored *)work.x + (is_row ? r * work.box.outer_stride : 0),
                                    (stored *)work.y + (is_row ? r * work.y_outer_stride : 0), is_row ? (uint32_t)work.box.length : 0, aligned};
     uint4 x[vectors];
-    row_load<Element, vectors>(row, member, members.count, x);
+    row_load<Element, vectors, full>(row, member, members.count, x);
     typename Row::real max = -INFINITY;
     Row::template take_max<vectors>(&max, x);
     group_share<threads>(&max, members.first(), members.count, take_larger());
@@ -101,11 +103,17 @@ softmax_short_rows(const __grid_constant__ struct softmax_work work, const __gri
             terms.template take_some<vectors>(x, kept, members.vectors_of(member, (row.length + Element::per_vector - 1) / Element::per_vector));
         else
             terms.template take<vectors>(x, kept);
-        row_store<Element, vectors>(row, member, members.count, kept, terms.template results_of_group<threads>(members));
+        const auto results = terms.template results_of_group<threads>(members);
+        if constexpr (Row::keeps_low)
+            if (!terms.lows) {
+                row_store<Element, vectors, full>(row, member, members.count, &x[0], results);
+                return;
+            }
+        row_store<Element, vectors, full>(row, member, members.count, kept, results);
     };
     if constexpr (Row::in_shared) {
         extern __shared__ __align__(16) unsigned char bytes[];
-        end(shared_terms<threads>{(uint4 *)bytes + threadIdx.x});
+        end(typename Row::template shared_kept<threads>((uint4 *)bytes + threadIdx.x, x));
     } else {
         typename Row::kept kept[vectors];
         end(&kept[0]);
@@ -454,7 +462,8 @@ template <class Row> static cudaError_t short_rows_start(const struct softmax_wo
     const struct row_members members = row_members_of(count, threads);
     const uint64_t blocks = (work->box.outer + members.rows - 1) / members.rows;
     cudaLaunchConfig_t config = launch_config(blocks, (int)(members.rows * count), stream);
-    config.dynamicSmemBytes = Row::in_shared ? threads * ROW_SHAPE.vectors * sizeof(struct eight_terms) : 0;
+    if constexpr (Row::in_shared)
+        config.dynamicSmemBytes = threads * ROW_SHAPE.vectors * Row::kept_bytes;
     if (blocks > INT32_MAX)
         return cudaErrorInvalidValue;
     if constexpr (Row::missing_costs)

@@ -7,7 +7,7 @@
          results; all are stored
 
    Columns that do not fit are left to two passes: log_probs.cu or axis.cu, and normalise.cu. */
-#include "kernels/axis_softmax_whole.cuh"
+#include "kernels/axis_softmax_exact.cuh"
 #include "kernels/columns.cuh"
 #include "kernels/kernels.h"
 
@@ -145,7 +145,7 @@ static __device__ __forceinline__ typename Row::results columns_whole(const type
     typedef typename Row::Fold Fold;
     constexpr int side = words::side;
     constexpr int32_t per_vector = Element::per_vector;
-    typename Row::partial_type partials[side];
+    typename Row::part parts[side];
 #pragma unroll
     for (int s = 0; s < side; s++) {
         typename Row::terms terms(max[s]);
@@ -158,18 +158,19 @@ static __device__ __forceinline__ typename Row::results columns_whole(const type
             x.vectors_of(s, of);
             terms.template take_some<words::vectors>(of, of, left > 0 ? (left + per_vector - 1) / per_vector : 0);
         }
-        partials[s] = terms.partial;
+        parts[s] = terms.own();
     }
-    typename Row::partial_type partial = partial_of_max<Fold>((double)own);
+    typename Row::part whole = {};
+    whole.max = (double)own;
     if constexpr (Fold::exact) {
         __shared__ uint32_t bins; /* in which any thread has something; and whether any has a NaN, which is not always the maximum */
         uint32_t used = 1;
 #pragma unroll
         for (int s = 0; s < side; s++) {
-            used |= partials[s].nan != 0 ? 1u << EXP_BINS : 0;
+            used |= parts[s].nan != 0 ? 1u << EXP_BINS : 0;
 #pragma unroll
             for (int i = 1; i < EXP_BINS; i++)
-                used |= partials[s].sums[i] != 0 ? 1u << i : 0;
+                used |= parts[s].of[i] != 0 ? 1u << i : 0;
         }
         if (threadIdx.x == 0)
             bins = 1;
@@ -183,26 +184,25 @@ static __device__ __forceinline__ typename Row::results columns_whole(const type
                 uint128 sums[side];
 #pragma unroll
                 for (int s = 0; s < side; s++)
-                    sums[s] = partials[s].sums[i];
-                partial.sums[i] = combine.template operator()<side>(sums, [](uint128 *a, uint128 b) { *a += b; });
+                    sums[s] = parts[s].of[i];
+                whole.of[i] = combine.template operator()<side>(sums, [](uint128 *a, uint128 b) { *a += b; });
             }
         if ((bins >> EXP_BINS & 1) != 0) {
             uint32_t nan[side];
 #pragma unroll
             for (int s = 0; s < side; s++)
-                nan[s] = partials[s].nan != 0;
-            partial.nan = combine.template operator()<side>(nan, [](uint32_t *a, uint32_t b) { *a |= b; });
+                nan[s] = parts[s].nan;
+            whole.nan = combine.template operator()<side>(nan, [](uint32_t *a, uint32_t b) { *a |= b; });
         }
     } else {
         pair sums[side];
 #pragma unroll
         for (int s = 0; s < side; s++)
-            sums[s] = partials[s].sum;
-        partial.sum = combine.template operator()<side>(sums, add_sums());
+            sums[s] = parts[s].sum;
+        whole.sum = combine.template operator()<side>(sums, add_sums());
     }
-    parts_settle(&partial);
     struct softmax_constants c;
-    constants_from<Fold, Row::is_logarithm>(partial, &c);
+    constants_from<Fold, Row::is_logarithm>(partial_of_part<Fold>(whole), &c);
     typename Row::results found;
     found.set(c);
     return found;

@@ -353,7 +353,7 @@ template <class Element, class Terms, class Results> struct quick_row {
     typedef float real;
     typedef Results results;
     typedef typename Terms::kept kept;
-    static constexpr bool heavy = false, missing_costs = false, in_shared = false, counts = Terms::counts;
+    static constexpr bool heavy = false, missing_costs = false, in_shared = false, keeps_low = false, counts = Terms::counts;
     static constexpr int short_blocks = row_blocks(false, sizeof(typename Element::stored));
     template <int vectors> static __device__ __forceinline__ void take_max(float *max, const uint4 *x) { vectors_extreme<Element, vectors>(max, x); }
     struct terms : Terms {

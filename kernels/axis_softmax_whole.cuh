@@ -1,8 +1,12 @@
-/* Softmax along rows as a fold's partials define it: at level exact, and of f64. */
+/* Softmax along rows as a fold's partials define it: of f64, and what level exact of other types shares with that (axis_softmax_exact.cuh). */
 #pragma once
 
 #include "kernels/axis_softmax_fast.cuh"
 
+/* Elements, and what exp_low_f32 made of them, in units of 2^-EXP_FRACTION_F32. */
+struct vector_with_low {
+    uint4 x, low;
+};
 /* Softmax's second pass in f32: of the constants what it needs. */
 template <class Element> struct whole_results {
     struct exp_anchor_f32 anchor;
@@ -13,6 +17,21 @@ template <class Element> struct whole_results {
         struct softmax_constants c;
         c.anchor_f32 = anchor, c.inverse_high_f32 = high, c.inverse_low_f32 = low;
         return vector_softmax<softmax_arithmetic<Element, false>, Element>(x, c);
+    }
+    /* The same, if the anchor's base is 0 and no element is below its least. */
+    __device__ __forceinline__ uint4 of(const struct vector_with_low &kept) const
+    {
+        const uint32_t up = f32_bits(anchor.shift) + (127u + SOFTMAX_UP_F32 - EXP_OFFSET);
+        float y[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            uint32_t place;
+            float n;
+            const float d = exp_placed_f32(vector_element<float>(kept.x, i), &place, &n), one = 1.0f + d;
+            const float less = fmaf(vector_element<float>(kept.low, i), 1.0f / (1 << EXP_FRACTION_F32), d - (one - 1.0f));
+            y[i] = fmaf(high, one, fmaf(high, less, low * one)) * f32_from_bits((place + up) << 23);
+        }
+        return vector_of(y);
     }
 };
 /* Results of 16 bits, of the elements or of their exponentials that were kept. */
@@ -57,57 +76,6 @@ template <class Element> struct whole_results_log {
     }
 };
 
-/* Adds the sums of a group's lanes of one warp, which are relative to one maximum. Most often all are in one bin, and below 2^64. */
-static __device__ __forceinline__ void lanes_add(struct exp_bins *bins, uint32_t members)
-{
-    const bool more = (bins->sums[1] | bins->sums[2] | bins->sums[3]) != 0 || bins->sums[0] >> 64 != 0 || bins->nan != 0;
-    if (__ballot_sync(0xffffffffu, more) == 0) {
-#ifdef HAVE_WARP_REDUCTIONS
-        if (members >= 32) {
-            bins->sums[0] = warp_sum((uint64_t)bins->sums[0]);
-            return;
-        }
-#endif
-        uint64_t sum = (uint64_t)bins->sums[0];
-        uint32_t carry = 0;
-#pragma unroll 1
-        for (uint32_t lanes = 1; lanes < members && lanes < 32; lanes *= 2) {
-            const uint32_t other_carry = lane_xor(carry, lanes);
-            const uint64_t other = lane_xor((unsigned long long)sum, lanes);
-            sum += other;
-            carry += other_carry + (sum < other);
-        }
-        bins->sums[0] = (uint128)carry << 64 | sum;
-        return;
-    }
-    struct group_bins sums;
-    uint32_t nan = bins->nan != 0;
-    memcpy(sums.of, bins->sums, sizeof sums);
-#pragma unroll 1
-    for (uint32_t lanes = 1; lanes < members && lanes < 32; lanes *= 2) {
-        sums_take(&sums, value_xor(sums, lanes));
-        nan |= lane_xor(nan, lanes);
-    }
-    memcpy(bins->sums, sums.of, sizeof sums);
-    bins->nan = nan;
-}
-static __device__ __forceinline__ void parts_add(struct exp_bins *a, const struct exp_bins &b)
-{
-#pragma unroll
-    for (int i = 0; i < EXP_BINS; i++)
-        a->sums[i] += b.sums[i];
-    a->nan |= b.nan;
-}
-template <class Partial> static __device__ __forceinline__ void lanes_add(Partial *partial, uint32_t members)
-{
-    const int first = members < 32 ? (int)(threadIdx.x % 32 & (0 - members)) : 0; /* pairs of the lanes of a warp differ in their last bits */
-    group_share_sums<32>(&partial->sum, members < 32 ? members : 32);
-    partial->sum = {__shfl_sync(0xffffffffu, partial->sum.high, first), __shfl_sync(0xffffffffu, partial->sum.low, first)};
-}
-template <class Partial> static __device__ __forceinline__ void parts_add(Partial *a, const Partial &b) { pair_combine(&a->sum, &b.sum); }
-static __device__ __forceinline__ void parts_settle(struct exp_bins *bins) { exp_bins_settle(bins); }
-template <class Partial> static __device__ __forceinline__ void parts_settle(Partial *) {}
-
 /* A partial of nothing but a maximum, or a NaN. */
 template <class Fold> static __device__ __forceinline__ typename Fold::partial partial_of_max(double max)
 {
@@ -125,220 +93,186 @@ template <class Fold> static __device__ __forceinline__ typename Fold::partial p
     return partial;
 }
 
-/* Exponentials that a thread keeps in its block's shared memory: each has 32 bytes a vector, its halves apart. */
-template <int threads> struct shared_terms {
-    uint4 *first; /* this thread's */
-    __device__ __forceinline__ eight_terms operator[](int i) const
-    {
-        eight_terms terms;
-        const uint4 halves[2] = {first[2 * i * threads], first[(2 * i + 1) * threads]};
-        memcpy(&terms, halves, sizeof terms);
-        return terms;
-    }
-    __device__ __forceinline__ void set(int i, const eight_terms &terms) const
-    {
-        uint4 halves[2];
-        memcpy(halves, &terms, sizeof terms);
-        first[2 * i * threads] = halves[0], first[(2 * i + 1) * threads] = halves[1];
-    }
-};
-
-/* What is kept of the vectors from i on. */
-static __device__ __forceinline__ uint4 *kept_from(uint4 *kept, int i) { return kept + i; }
-template <int threads> static __device__ __forceinline__ shared_terms<threads> kept_from(const shared_terms<threads> &kept, int i)
+/* The sum of x over a group's lanes of one warp. */
+static __device__ __forceinline__ uint128 lanes_sum(uint64_t x, uint32_t members)
 {
-    return {kept.first + 2 * i * threads};
+#ifdef HAVE_WARP_REDUCTIONS
+    if (members >= 32)
+        return warp_sum(x);
+#endif
+    uint32_t carry = 0;
+#pragma unroll 1
+    for (uint32_t lanes = 1; lanes < members && lanes < 32; lanes *= 2) {
+        const uint32_t other_carry = lane_xor(carry, lanes);
+        const uint64_t other = lane_xor((unsigned long long)x, lanes);
+        x += other;
+        carry += other_carry + (x < other);
+    }
+    return (uint128)carry << 64 | x;
 }
 
-/* Rows whose partials are those of a fold. The sums of a row are combined, and its constants computed, by one thread. keeps: of rows of 16 bits
-   the exponentials are kept, in shared memory, not the elements. */
-template <class Element_, bool logarithm, bool exact, bool keeps> struct whole_row {
-    typedef Element_ element;
-    typedef softmax_fold<element, logarithm, exact> Fold;
-    typedef typename Fold::partial partial_type;
-    typedef std::conditional_t<sizeof(typename element::value) == 4, float, double> real;
-    static constexpr bool is_logarithm = logarithm, is_short = !logarithm && sizeof(typename element::stored) == 2;
-    typedef std::conditional_t<logarithm, whole_results_log<element>,
-                               std::conditional_t<is_short, whole_results_short<element>,
-                                                  std::conditional_t<sizeof(typename element::value) == 4, whole_results<element>, whole_results_f64<element>>>> results;
-    static constexpr bool in_shared = is_short && keeps;
-    typedef uint4 kept;
-    static constexpr bool heavy = true, missing_costs = exact && Fold::f32_terms;
-    static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value));
-    template <int vectors> static __device__ __forceinline__ void take_max(real *max, const uint4 *x)
-    {
-        if constexpr (sizeof(real) == 4)
-            vectors_extreme<element, vectors>(max, x);
-        else
+/* Sums of terms, by bins, of a row with that maximum. more: some are not in the first. */
+struct bin_sums {
+    uint128 of[EXP_BINS];
+    double max;
+    uint32_t more, nan;
+};
+static __device__ __forceinline__ struct bin_sums bin_sums_of(const uint128 sums[EXP_BINS], double max, bool nan)
+{
+    struct bin_sums part;
+    part.max = max;
+    uint128 more = 0;
 #pragma unroll
-            for (int i = 0; i < vectors * element::per_vector; i++)
-                take_larger()(max, (real)vectors_value<element>(x[i / element::per_vector], i));
+    for (int i = 0; i < EXP_BINS; i++) {
+        part.of[i] = sums[i];
+        more |= i > 0 ? sums[i] : 0;
     }
-    struct terms {
-        partial_type partial;
-        struct exp_anchor_f32 anchor; /* in_shared */
-        explicit __device__ __forceinline__ terms(real max) : partial(partial_of_max<Fold>((double)max))
-        {
-            if constexpr (in_shared)
-                anchor = exp_anchor_f32(is_finite(partial.max) ? partial.max : 0.0, SOFTMAX_RANGE_F32);
-        }
-        /* k: shared_terms, or vectors, which may be x. */
-        template <int vectors, class Kept> __device__ __forceinline__ void take(const uint4 *x, Kept k)
-        {
-            if constexpr (!in_shared)
+    part.more = more != 0;
+    part.nan = nan;
+    return part;
+}
+/* The sum over a group's lanes of one warp, where it is not one number of 64 bits in each lane. */
+static __device__ __noinline__ struct bin_sums lanes_sum_bins(struct bin_sums part, uint32_t members)
+{
+    part.more = __ballot_sync(0xffffffffu, part.more != 0) != 0;
+    part.nan = (uint32_t)lanes_sum(part.nan, members);
 #pragma unroll
-                for (int i = 0; i < vectors; i++)
-                    k[i] = x[i];
-            if constexpr (exact && Fold::f32_terms)
-                take_f32<vectors>(x, k);
-            else
-                vectors_take<Fold, element, vectors>(&partial, x, 0);
-        }
-        /* The same of the first `count` vectors. If any thread of the warp has fewer than all, they are taken one by one: what is missing is -inf, which
-           would be a term in another bin. */
-        template <int vectors, class Kept> __device__ __forceinline__ void take_some(const uint4 *x, Kept k, int count)
-        {
-            if constexpr (missing_costs)
-                if (__ballot_sync(0xffffffffu, count < vectors) != 0) {
+    for (int i = 0; i < EXP_BINS; i++)
+        if (i == 0 || part.more != 0)
+            part.of[i] = lanes_sum((uint64_t)part.of[i], members) + (lanes_sum((uint64_t)(part.of[i] >> 64), members) << 64);
+    return part;
+}
+/* Parts of a row: added over a group's lanes of one warp, and one to another. */
+static __device__ __forceinline__ void lanes_add(struct bin_sums *part, uint32_t members)
+{
+    if (__ballot_sync(0xffffffffu, (part->more | part->nan | (uint64_t)(part->of[0] >> 64)) != 0) != 0)
+        *part = lanes_sum_bins(*part, members);
+    else
+        part->of[0] = lanes_sum((uint64_t)part->of[0], members);
+}
+static __device__ __forceinline__ void parts_add(struct bin_sums *a, const struct bin_sums &b)
+{
+    a->of[0] += b.of[0];
+    a->nan += b.nan;
+    if (b.more == 0)
+        return;
+    a->more = 1;
 #pragma unroll
-                    for (int i = 0; i < vectors; i++)
-                        if (i < count)
-                            take<1>(x + i, kept_from(k, i));
-                    return;
-                }
-            take<vectors>(x, k);
-        }
-        /* The bins are those of the maximum, so only the smallest element is to be found. */
-        template <int vectors, class Kept> __device__ __forceinline__ void take_f32(const uint4 *x, Kept k)
-        {
-            constexpr int count = vectors * element::per_vector;
-            float values[count], smallest = INFINITY;
-            vectors_extreme<element, vectors, true>(&smallest, x);
-#pragma unroll
-            for (int i = 0; i < count; i++)
-                values[i] = vectors_value<element>(x[i / element::per_vector], i);
-            const bool usual = partial.max >= EXP_BINS_RANGE - EXP_LIMIT && partial.max <= EXP_LIMIT;
-            if (usual) {
-                const int64_t range = smallest >= -EXP_LIMIT ? partial.bin - sumexp_exact_bin_of_f32(smallest) : (int64_t)EXP_BINS;
-                if (range <= 0)
-                    add_f32<count, 1>(values, k);
-                else if (range == 1)
-                    add_f32<count, 2>(values, k);
-                else
-                    add_f32<count, EXP_BINS>(values, k);
-            }
-            if constexpr (in_shared)
-                if (!usual || anchor.base != 0.0f)
-#pragma unroll
-                    for (int i = 0; i < vectors; i++) {
-                        struct eight_terms terms;
-#pragma unroll
-                        for (int j = 0; j < 8; j++)
-                            terms.e[j] = exp_short_f32(values[8 * i + j], &anchor);
-                        k.set(i, terms);
-                    }
-            if (!usual)
-                sumexp_exact_each_f32(&partial, values, count);
-        }
-        /* Adds terms to the first `bins` bins; of one or two bins, all elements are in these. What is kept of an element comes with its term
-           if the reference is a power of two. */
-        template <int count, int bins, class Kept> __device__ __forceinline__ void add_f32(const float *values, Kept k)
-        {
-            const uint32_t top = (f32_bits(EXP_SHIFT_F32) >> 5) + (uint32_t)partial.bin;
-            sumexp_exact_bin_f32 sums[bins] = {};
-            struct eight_terms terms;
-#pragma unroll
-            for (int i = 0; i < count; i++) {
-                uint32_t place;
-                float x = values[i];
-                if constexpr (bins > 2)
-                    x = in_shared ? fmaxf(x, anchor.base + anchor.least) : exp_at_least_limit_f32(x);
-                const float fraction = exp_fraction_f32(x, &place);
-                const uint32_t integer = (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(fraction), below = top - (place >> 5);
-                sums[0].sum[0] = exp_add_shifted(sums[0].sum[0], integer, place, bins <= 2 || below == 0);
-#pragma unroll
-                for (int bin = 1; bin < bins; bin++)
-                    sums[bin].sum[0] = exp_add_shifted(sums[bin].sum[0], integer, place, below == (uint32_t)bin);
-                if constexpr (in_shared) {
-                    const uint32_t down = f32_bits(anchor.shift) - (EXP_OFFSET + EXP_FRACTION_F32 - SOFTMAX_UP_F32);
-                    terms.e[i % 8] = f32_from_bits(f32_bits((float)(1 << EXP_FRACTION_F32) + fraction) + ((place + down) << 23));
-                    if (i % 8 == 7)
-                        k.set(i / 8, terms);
-                }
-            }
-            sumexp_exact_settle_f32(&partial, sums, partial.bin, bins, EXP_LOW_BITS);
-        }
-        /* Members of groups smaller than 8 each compute the constants, and need no barrier. */
-        template <int threads> __device__ __forceinline__ results results_of_group(const struct row_members &members)
-        {
-            return results_of<threads, 8>(members, [](auto) {});
-        }
-        template <int threads> __device__ __forceinline__ results results_of_blocks(const struct row_messages &others)
-        {
-            return results_of<threads, threads>(row_members_of(threads, threads), [&](auto *terms) {
-                if (others.count > 1 && threadIdx.x < 32)
-                    terms->blocks_share(others);
-            });
-        }
-        /* share(this): brings the first thread's partial to that of the whole row, where blocks share it; then each has one group. */
-        template <int threads, int least, class Share>
-        __device__ __forceinline__ results results_of(const struct row_members &members, const Share &share)
-        {
-            __shared__ partial_type parts[threads / (least < 32 ? least : 32)];
-            __shared__ results of[threads / least];
-            const bool together = members.count >= least, computes = !together || threadIdx.x < members.rows;
-            lanes_add(&partial, members.count);
-            if (together) {
-                const uint32_t warps = members.count < 32 ? 1 : members.count / 32; /* that have some of a row */
-                if (members.count < 32 ? threadIdx.x == members.first() : threadIdx.x % 32 == 0)
-                    parts[members.count < 32 ? members.row() : threadIdx.x / 32] = partial;
-                __syncthreads();
-                if (computes)
-                    partial = parts_sum(parts, threadIdx.x * warps, warps);
-            }
-            parts_settle(&partial);
-            share(this);
-            results found;
-            if (computes) {
-                struct softmax_constants c;
-                constants_from<Fold, logarithm>(partial, &c);
-                found.set(c);
-            }
-            if (!together)
-                return found;
-            if (computes)
-                of[threadIdx.x] = found;
-            __syncthreads();
-            return of[members.row()];
-        }
-        static __device__ __forceinline__ partial_type parts_sum(const partial_type *parts, uint32_t first, uint32_t count)
-        {
-            partial_type sum = parts[first];
+    for (int i = 1; i < EXP_BINS; i++)
+        a->of[i] += b.of[i];
+}
+template <class Partial> static __device__ __forceinline__ void lanes_add(Partial *partial, uint32_t members)
+{
+    const int first = members < 32 ? (int)(threadIdx.x % 32 & (0 - members)) : 0; /* pairs of the lanes of a warp differ in their last bits */
+    group_share_sums<32>(&partial->sum, members < 32 ? members : 32);
+    partial->sum = {__shfl_sync(0xffffffffu, partial->sum.high, first), __shfl_sync(0xffffffffu, partial->sum.low, first)};
+}
+template <class Partial> static __device__ __forceinline__ void parts_add(Partial *a, const Partial &b) { pair_combine(&a->sum, &b.sum); }
+
+template <class Fold> static __device__ __forceinline__ typename Fold::partial partial_of_part(const struct bin_sums &part)
+{
+    typename Fold::partial partial = partial_of_max<Fold>(part.max);
+    memcpy(partial.sums, part.of, sizeof part.of);
+    partial.nan |= part.nan;
+    exp_bins_settle(&partial);
+    return partial;
+}
+template <class Fold, class Partial> static __device__ __forceinline__ Partial partial_of_part(const Partial &part) { return part; }
+
+/* A group's results: one thread of it adds the parts of its warps, and computes them. own: of this thread. Of groups smaller than `least` every thread
+   computes them, and there is no barrier. others: the blocks that share a row, which is then a block's only one. All threads of a block call it. */
+template <class Row, int threads, int least>
+static __device__ __forceinline__ typename Row::results group_results(typename Row::part own, const struct row_members &members,
+                                                                      const struct row_messages *others = nullptr)
+{
+    typedef typename Row::part part;
+    typedef typename Row::results results;
+    typedef typename Row::Fold Fold;
+    __shared__ part parts[threads / (least < 32 ? least : 32)];
+    __shared__ results of[threads / least];
+    const bool together = members.count >= least, computes = !together || threadIdx.x < members.rows;
+    lanes_add(&own, members.count);
+    if (together) {
+        const uint32_t warps = members.count < 32 ? 1 : members.count / 32; /* that have some of a row */
+        if (members.count < 32 ? threadIdx.x == members.first() : threadIdx.x % 32 == 0)
+            parts[members.count < 32 ? members.row() : threadIdx.x / 32] = own;
+        __syncthreads();
+        if (computes) {
+            const part *const all = parts + threadIdx.x * warps;
+            own = all[0];
 #pragma unroll 1
-            for (uint32_t i = 1; i < count; i++)
-                parts_add(&sum, parts[first + i]);
-            return sum;
+            for (uint32_t i = 1; i < warps; i++)
+                parts_add(&own, all[i]);
         }
-        /* The first warp gets the partial of the whole row; its first thread has this block's. */
-        __device__ __forceinline__ void blocks_share(const struct row_messages &others)
-        {
-            others.tell(partial);
+    }
+    results found;
+    if (computes || (others != nullptr && threadIdx.x < 32)) {
+        typename Fold::partial partial = partial_of_part<Fold>(own);
+        if (others != nullptr && others->count > 1) { /* the first warp */
+            others->tell(partial);
             partial = Fold::identity();
 #pragma unroll 1
-            for (uint32_t block = threadIdx.x; block < others.count; block += 32) {
-                const partial_type other = others.told<partial_type>(block);
+            for (uint32_t block = threadIdx.x; block < others->count; block += 32) {
+                const typename Fold::partial other = others->template told<typename Fold::partial>(block);
                 Fold::combine(&partial, &other);
             }
             warp_combine<Fold>(&partial);
         }
+        struct softmax_constants c;
+        constants_from<Fold, Row::is_logarithm>(partial, &c);
+        found.set(c);
+    }
+    if (!together)
+        return found;
+    if (computes)
+        of[threadIdx.x] = found;
+    __syncthreads();
+    return of[members.row()];
+}
+
+/* Rows of f64. */
+template <class Element, bool logarithm, bool exact> struct whole_row {
+    typedef Element element;
+    typedef softmax_fold<element, logarithm, exact> Fold;
+    typedef std::conditional_t<exact, struct bin_sums, typename Fold::partial> part;
+    typedef std::conditional_t<logarithm, whole_results_log<element>, whole_results_f64<element>> results;
+    typedef double real;
+    typedef uint4 kept;
+    static constexpr bool is_logarithm = logarithm, heavy = true, missing_costs = false, in_shared = false, keeps_low = false;
+    static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value));
+    template <int vectors> static __device__ __forceinline__ void take_max(real *max, const uint4 *x)
+    {
+#pragma unroll
+        for (int i = 0; i < vectors * element::per_vector; i++)
+            take_larger()(max, vectors_value<element>(x[i / element::per_vector], i));
+    }
+    struct terms {
+        typename Fold::partial partial;
+        explicit __device__ __forceinline__ terms(real max) : partial(partial_of_max<Fold>(max)) {}
+        /* k may be x. */
+        template <int vectors> __device__ __forceinline__ void take(const uint4 *x, uint4 *k)
+        {
+#pragma unroll
+            for (int i = 0; i < vectors; i++)
+                k[i] = x[i];
+            vectors_take<Fold, element, vectors>(&partial, x, 0);
+        }
+        template <int vectors> __device__ __forceinline__ void take_some(const uint4 *x, uint4 *k, int) { take<vectors>(x, k); }
+        __device__ __forceinline__ part own() const
+        {
+            if constexpr (exact)
+                return bin_sums_of(partial.sums, partial.max, partial.nan != 0);
+            else
+                return partial;
+        }
+        /* Members of groups smaller than 8 each compute the constants, and need no barrier. */
+        template <int threads> __device__ __forceinline__ results results_of_group(const struct row_members &members) const
+        {
+            return group_results<whole_row, threads, 8>(own(), members);
+        }
+        template <int threads> __device__ __forceinline__ results results_of_blocks(const struct row_messages &others) const
+        {
+            return group_results<whole_row, threads, threads>(own(), row_members_of(threads, threads), &others);
+        }
     };
 };
-
-/* short_rows: in registers. */
-template <class Element, bool short_rows>
-using quick_row_of = std::conditional_t<short_rows && sizeof(typename Element::stored) == 2, quick_row<Element, kept_terms<Element>, kept_results<Element>>,
-                                        quick_row<Element, row_terms<Element>, row_results<Element>>>;
-template <class Element, bool logarithm, bool exact, bool short_rows>
-using row_of = std::conditional_t<exact || sizeof(typename Element::value) == 8, whole_row<Element, logarithm, exact || logarithm, short_rows>,
-                                  std::conditional_t<logarithm, quick_row<Element, log_terms<Element>, log_results<Element>>,
-                                                     quick_row_of<Element, short_rows>>>;

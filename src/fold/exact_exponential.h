@@ -80,13 +80,27 @@ HOST_DEVICE struct exp_whole exp_whole_of(double x)
     return parts;
 }
 
-/* 2^EXP_FRACTION_F32 q, for |x| <= EXP_LIMIT. The place of the term is in the low bits of *place, which also shows a NaN. */
-HOST_DEVICE float exp_fraction_f32(float x, uint32_t *place)
+/* d and n, for |x| <= EXP_LIMIT. The place of the term is in the low bits of *place, which also shows a NaN. */
+HOST_DEVICE float exp_placed_f32(float x, uint32_t *place, float *n)
+{
+    const float shifted = fmaf(x, 0x1.715476p0f, EXP_PLACE_F32);
+    *place = f32_bits(shifted);
+    *n = shifted - EXP_PLACE_F32;
+    return fmaf(*n, -EXP_LN2_F32, x);
+}
+/* 2^EXP_FRACTION_F32 q, and what exp_low_f32 adds to it. */
+HOST_DEVICE float exp_fraction_low_f32(float x, uint32_t *place, float *low)
 {
     const float unit = (float)(1 << EXP_FRACTION_F32);
-    const float shifted = fmaf(x, 0x1.715476p0f, EXP_PLACE_F32), n = shifted - EXP_PLACE_F32, d = fmaf(n, -EXP_LN2_F32, x);
-    *place = f32_bits(shifted);
-    return fmaf(d, unit, exp_low_f32(n, d, unit));
+    float n;
+    const float d = exp_placed_f32(x, place, &n);
+    *low = exp_low_f32(n, d, unit);
+    return fmaf(d, unit, *low);
+}
+HOST_DEVICE float exp_fraction_f32(float x, uint32_t *place)
+{
+    float low;
+    return exp_fraction_low_f32(x, place, &low);
 }
 /* M. */
 HOST_DEVICE uint32_t exp_integer_f32(float x, uint32_t *place)
