@@ -37,12 +37,12 @@ template <class Kept> static __device__ __forceinline__ Kept kept_from(const Kep
 static __device__ __forceinline__ uint4 *kept_from(uint4 *kept, int i) { return kept + i; }
 
 /* The terms of elements that are not reduced in f32, or whose maximum is not. */
-template <class Fold> static __device__ __noinline__ typename Fold::partial far_terms(const float *x, int count, float max)
+template <class Fold, class Element> static __device__ __noinline__ typename Fold::partial far_terms(const uint4 *x, int count, float max)
 {
     typename Fold::partial partial = partial_of_max<Fold>((double)max);
 #pragma unroll 1
     for (int i = 0; i < count; i++)
-        exp_bins_add(&partial, (double)x[i], true);
+        exp_bins_add(&partial, (double)Element::load(((const typename Element::stored *)x)[i]), true);
     return partial;
 }
 
@@ -91,30 +91,27 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
         template <int vectors, class Kept> __device__ __forceinline__ void take(const uint4 *x, Kept k)
         {
             constexpr int count = vectors * element::per_vector;
-            float values[count], smallest = INFINITY;
+            float smallest = INFINITY;
             vectors_extreme<element, vectors, true>(&smallest, x);
             if constexpr (!in_shared)
 #pragma unroll
                 for (int i = 0; i < vectors; i++)
                     k[i] = x[i];
-#pragma unroll
-            for (int i = 0; i < count; i++)
-                values[i] = vectors_value<element>(x[i / element::per_vector], i);
             if (usual) {
                 uint32_t place;
                 float n;
                 exp_placed_f32(smallest, &place, &n);
                 const int32_t range = smallest >= -EXP_LIMIT ? (int32_t)(top - (place >> 5)) : (int32_t)EXP_BINS;
                 if (range <= 0)
-                    add<count, 1>(values, smallest, k);
+                    add<vectors, 1>(x, smallest, k);
                 else if (range == 1)
-                    add<count, 2>(values, smallest, k);
+                    add<vectors, 2>(x, smallest, k);
                 else
-                    add<count, EXP_BINS>(values, smallest, k);
+                    add<vectors, EXP_BINS>(x, smallest, k);
             } else if (is_finite((double)max)) {
-                float copy[count]; /* in memory */
-                memcpy(copy, values, sizeof copy);
-                const typename Fold::partial far = far_terms<Fold>(copy, count, max);
+                uint4 copy[vectors]; /* in memory */
+                memcpy(copy, x, sizeof copy);
+                const typename Fold::partial far = far_terms<Fold, element>(copy, count, max);
 #pragma unroll
                 for (int i = 0; i < EXP_BINS; i++)
                     sums[i] += far.sums[i];
@@ -123,11 +120,13 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
                 if (!near) {
                     const struct exp_anchor_f32 anchor = exp_anchor_f32(is_finite((double)max) ? (double)max : 0.0, SOFTMAX_RANGE_F32);
 #pragma unroll
-                    for (int i = 0; i < count; i++)
-                        values[i] = exp_short_f32(values[i], &anchor);
+                    for (int i = 0; i < vectors; i++) {
+                        float terms[8];
 #pragma unroll
-                    for (int i = 0; i < vectors; i++)
-                        k.set(i, values + 8 * i);
+                        for (int j = 0; j < 8; j++)
+                            terms[j] = exp_short_f32(vectors_value<element>(x[i], j), &anchor);
+                        k.set(i, terms);
+                    }
                 }
         }
         /* The same of the first `count` vectors. If any thread of the warp has fewer than all, they are taken one by one: what is missing is -inf, which
@@ -144,9 +143,9 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
             take<vectors>(x, k);
         }
         /* Adds terms to the first `bins` bins; of one or two bins, all elements are in these. */
-        template <int count, int bins, class Kept> __device__ __forceinline__ void add(const float *values, float smallest, const Kept &k)
+        template <int vectors, int bins, class Kept> __device__ __forceinline__ void add(const uint4 *x, float smallest, const Kept &k)
         {
-            constexpr int per_vector = element::per_vector;
+            constexpr int per_vector = element::per_vector, count = vectors * per_vector;
             const uint32_t down = f32_bits(EXP_SHIFT_F32) - whole() - (EXP_OFFSET + EXP_FRACTION_F32 - SOFTMAX_UP_F32);
             /* what is below has no term, and, if the maximum is near, a result of 0 */
             const float floor = bins <= 2 ? 0.0f : near ? (float)((int32_t)whole() - SOFTMAX_RANGE_F32) * EXP_LN2_F32 : -(float)EXP_LIMIT;
@@ -156,7 +155,7 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
             for (int i = 0; i < count; i++) {
                 uint32_t place;
                 float low;
-                const float fraction = exp_fraction_low_f32(bins <= 2 ? values[i] : fmaxf(values[i], floor), &place, &low);
+                const float value = vectors_value<element>(x[i / per_vector], i), fraction = exp_fraction_low_f32(bins <= 2 ? value : fmaxf(value, floor), &place, &low);
                 const uint32_t integer = (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(fraction), below = top - (place >> 5);
                 here[0] = exp_add_shifted(here[0], integer, place, bins <= 2 || below == 0);
 #pragma unroll

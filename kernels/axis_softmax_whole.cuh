@@ -142,7 +142,7 @@ static __device__ __noinline__ struct bin_sums lanes_sum_bins(struct bin_sums pa
             part.of[i] = lanes_sum((uint64_t)part.of[i], members) + (lanes_sum((uint64_t)(part.of[i] >> 64), members) << 64);
     return part;
 }
-/* Parts of a row: added over a group's lanes of one warp, and one to another. */
+/* Parts of a row: added over a group's lanes of one warp, and those of several warps. */
 static __device__ __forceinline__ void lanes_add(struct bin_sums *part, uint32_t members)
 {
     if (__ballot_sync(0xffffffffu, (part->more | part->nan | (uint64_t)(part->of[0] >> 64)) != 0) != 0)
@@ -150,16 +150,22 @@ static __device__ __forceinline__ void lanes_add(struct bin_sums *part, uint32_t
     else
         part->of[0] = lanes_sum((uint64_t)part->of[0], members);
 }
-static __device__ __forceinline__ void parts_add(struct bin_sums *a, const struct bin_sums &b)
+static __device__ __forceinline__ struct bin_sums parts_sum(const struct bin_sums *parts, uint32_t count)
 {
-    a->of[0] += b.of[0];
-    a->nan += b.nan;
-    if (b.more == 0)
-        return;
-    a->more = 1;
+    struct bin_sums sum = parts[0];
+#pragma unroll 4
+    for (uint32_t i = 1; i < count; i++) {
+        sum.of[0] += parts[i].of[0];
+        sum.more |= parts[i].more;
+        sum.nan |= parts[i].nan;
+    }
+    if (sum.more != 0)
+#pragma unroll 1
+        for (uint32_t i = 1; i < count; i++)
 #pragma unroll
-    for (int i = 1; i < EXP_BINS; i++)
-        a->of[i] += b.of[i];
+            for (int bin = 1; bin < EXP_BINS; bin++)
+                sum.of[bin] += parts[i].of[bin];
+    return sum;
 }
 template <class Partial> static __device__ __forceinline__ void lanes_add(Partial *partial, uint32_t members)
 {
@@ -167,7 +173,14 @@ template <class Partial> static __device__ __forceinline__ void lanes_add(Partia
     group_share_sums<32>(&partial->sum, members < 32 ? members : 32);
     partial->sum = {__shfl_sync(0xffffffffu, partial->sum.high, first), __shfl_sync(0xffffffffu, partial->sum.low, first)};
 }
-template <class Partial> static __device__ __forceinline__ void parts_add(Partial *a, const Partial &b) { pair_combine(&a->sum, &b.sum); }
+template <class Partial> static __device__ __forceinline__ Partial parts_sum(const Partial *parts, uint32_t count)
+{
+    Partial sum = parts[0];
+#pragma unroll 1
+    for (uint32_t i = 1; i < count; i++)
+        pair_combine(&sum.sum, &parts[i].sum);
+    return sum;
+}
 
 template <class Fold> static __device__ __forceinline__ typename Fold::partial partial_of_part(const struct bin_sums &part)
 {
@@ -178,6 +191,22 @@ template <class Fold> static __device__ __forceinline__ typename Fold::partial p
     return partial;
 }
 template <class Fold, class Partial> static __device__ __forceinline__ Partial partial_of_part(const Partial &part) { return part; }
+
+/* Whether all terms are in the maximum's bin, and it is near 0: most often. Then what constants_from does is this, by which a block waits less. */
+template <class Fold, class Part> static __device__ __forceinline__ bool part_is_plain(const Part &) { return false; }
+template <class Fold> static __device__ __forceinline__ bool part_is_plain(const struct bin_sums &part)
+{
+    return Fold::f32_terms && (part.more | part.nan) == 0 && fabs(part.max) <= EXP_WHOLE;
+}
+template <bool logarithm> static __device__ __forceinline__ void plain_constants(const struct bin_sums &part, struct softmax_constants *c)
+{
+    uint32_t place;
+    const uint128 own = exp_integer_f32((float)part.max, &place);
+    const pair others = pair_scaled(exp_bin_value(part.of[0] - (own << (place & 31))), -(int)(place & 31) - EXP_FRACTION_F32);
+    softmax_constants_finite(part.max, &others, c);
+    if constexpr (logarithm)
+        softmax_constants_log(part.max, &others, c);
+}
 
 /* A group's results: one thread of it adds the parts of its warps, and computes them. own: of this thread. Of groups smaller than `least` every thread
    computes them, and there is no barrier. others: the blocks that share a row, which is then a block's only one. All threads of a block call it. */
@@ -197,16 +226,16 @@ static __device__ __forceinline__ typename Row::results group_results(typename R
         if (members.count < 32 ? threadIdx.x == members.first() : threadIdx.x % 32 == 0)
             parts[members.count < 32 ? members.row() : threadIdx.x / 32] = own;
         __syncthreads();
-        if (computes) {
-            const part *const all = parts + threadIdx.x * warps;
-            own = all[0];
-#pragma unroll 1
-            for (uint32_t i = 1; i < warps; i++)
-                parts_add(&own, all[i]);
-        }
+        if (computes)
+            own = parts_sum(parts + threadIdx.x * warps, warps);
     }
     results found;
-    if (computes || (others != nullptr && threadIdx.x < 32)) {
+    struct softmax_constants c;
+    if (computes && part_is_plain<Fold>(own) && (others == nullptr || others->count == 1)) {
+        if constexpr (Fold::exact)
+            plain_constants<Row::is_logarithm>(own, &c);
+        found.set(c);
+    } else if (computes || (others != nullptr && threadIdx.x < 32)) {
         typename Fold::partial partial = partial_of_part<Fold>(own);
         if (others != nullptr && others->count > 1) { /* the first warp */
             others->tell(partial);
@@ -218,7 +247,6 @@ static __device__ __forceinline__ typename Row::results group_results(typename R
             }
             warp_combine<Fold>(&partial);
         }
-        struct softmax_constants c;
         constants_from<Fold, Row::is_logarithm>(partial, &c);
         found.set(c);
     }
