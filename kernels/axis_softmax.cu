@@ -35,11 +35,17 @@ static __device__ __forceinline__ void row_load(const row_kept<Element> &row, ui
 {
     typedef typename Element::stored stored;
     constexpr int count = Element::per_vector;
+    if (row.aligned && (full || (member + (vectors - 1) * members) * count < row.length)) { /* all */
+#pragma unroll
+        for (int i = 0; i < vectors; i++)
+            kept[i] = load_read_only(row.x + (member + i * members) * count);
+        return;
+    }
     if (row.aligned) {
 #pragma unroll
         for (int i = 0; i < vectors; i++) {
             const uint32_t at = (member + i * members) * count;
-            kept[i] = full || at < row.length ? load_read_only(row.x + at) : least_vector<Element>();
+            kept[i] = at < row.length ? load_read_only(row.x + at) : least_vector<Element>();
         }
         return;
     }
@@ -100,12 +106,12 @@ softmax_short_rows(const __grid_constant__ struct softmax_work work, const __gri
     typename Row::terms terms(max);
     const auto end = [&](auto kept) {
         if constexpr (some)
-            terms.template take_some<vectors>(x, kept, members.vectors_of(member, (row.length + Element::per_vector - 1) / Element::per_vector));
+            terms.template take_part<vectors>(x, kept, (int32_t)(row.length - member * Element::per_vector), (int32_t)(members.count * Element::per_vector));
         else
             terms.template take<vectors>(x, kept);
         const auto results = terms.template results_of_group<threads>(members);
         if constexpr (Row::keeps_low)
-            if (!terms.lows) {
+            if (!terms.keeps_well) {
                 row_store<Element, vectors, full>(row, member, members.count, &x[0], results);
                 return;
             }
@@ -113,7 +119,7 @@ softmax_short_rows(const __grid_constant__ struct softmax_work work, const __gri
     };
     if constexpr (Row::in_shared) {
         extern __shared__ __align__(16) unsigned char bytes[];
-        end(typename Row::template shared_kept<threads>((uint4 *)bytes + threadIdx.x, x));
+        end(typename Row::template shared_kept<vectors>(bytes, x));
     } else {
         typename Row::kept kept[vectors];
         end(&kept[0]);
@@ -197,21 +203,17 @@ template <int vectors> struct part_copy {
     }
 };
 
-/* The sum of what a block has in registers, which becomes what is kept of it. then(): behind a barrier. share: among all of the block. */
-template <class Row, int vectors, class Then, class Share>
-static __device__ __forceinline__ struct row_sum part_sum(uint4 *x, const Then &then, const Share &share)
+/* What is kept of a thread's vectors x: in the block's shared memory, or they themselves. */
+template <class Row, int vectors> static __device__ __forceinline__ auto kept_of(unsigned char *bytes, uint4 *x)
 {
-    float max = -INFINITY;
-    Row::template take_max<vectors>(&max, x);
-    share(&max, take_larger());
-    then();
-    typename Row::terms terms(max);
-    terms.template take<vectors>(x, x);
-    return terms.sum_by(share);
+    if constexpr (Row::in_shared)
+        return typename Row::template shared_kept<vectors>(bytes, x);
+    else
+        return x;
 }
 /* to: of this thread's first vector; left: vectors from there on. */
-template <int vectors, class Results>
-static __device__ __forceinline__ void part_store(uint4 *to, int32_t left, int32_t threads, const uint4 *kept, const Results &results)
+template <int vectors, class Kept, class Results>
+static __device__ __forceinline__ void part_store(uint4 *to, int32_t left, int32_t threads, const Kept &kept, const Results &results)
 {
 #pragma unroll
     for (int i = 0; i < vectors; i++)
@@ -223,6 +225,7 @@ static __device__ __forceinline__ void part_store(uint4 *to, int32_t left, int32
 template <class Row, int vectors, bool small> static __global__ void __launch_bounds__(LONG_THREADS, long_blocks(vectors))
 softmax_block_rows(const __grid_constant__ struct long_rows rows)
 {
+    constexpr int32_t per_vector = Row::element::per_vector;
     const int32_t left = (int32_t)rows.each - (int32_t)threadIdx.x, threads = small ? (int32_t)blockDim.x : LONG_THREADS;
     const uint4 *const from = rows.x + blockIdx.x * rows.x_stride + threadIdx.x;
     uint4 *const to = rows.y + blockIdx.x * rows.y_stride + threadIdx.x;
@@ -230,27 +233,37 @@ softmax_block_rows(const __grid_constant__ struct long_rows rows)
 #pragma unroll
     for (int i = 0; i < vectors; i++)
         x[i] = i * threads < left ? load_read_only(from + i * threads) : least_vector<typename Row::element>();
-    const struct row_sum sum = part_sum<Row, vectors>(x, [] {}, [](auto *value, const auto &take) {
-        if constexpr (small)
-            group_share<LONG_THREADS>(value, 0, blockDim.x, take);
-        else
-            block_share<LONG_THREADS>(value, take);
-    });
-    part_store<vectors>(to, left, threads, x, Row::results_of_block(sum));
+    const uint32_t warps = (uint32_t)threads / 32;
+    typename Row::real max = -INFINITY;
+    Row::template take_max<vectors>(&max, x);
+    block_share<LONG_THREADS>(&max, take_larger(), warps);
+    typename Row::terms terms(max);
+    extern __shared__ __align__(16) unsigned char bytes[];
+    const auto kept = kept_of<Row, vectors>(bytes, x);
+    terms.template take_part<vectors>(x, kept, left * per_vector, threads * per_vector);
+    const typename Row::results results = Row::template results_of_block<LONG_THREADS>(terms.template of_block<LONG_THREADS>(warps));
+    if constexpr (Row::keeps_low)
+        if (!terms.keeps_well) {
+            part_store<vectors>(to, left, threads, &x[0], results);
+            return;
+        }
+    part_store<vectors>(to, left, threads, kept, results);
 }
 
 /* A row of a group of blocks, in registers while the next one is copied. */
-template <class Row, int vectors, bool cluster> static __global__ void __launch_bounds__(LONG_THREADS, long_blocks(vectors))
+template <class Row, int vectors, bool cluster, bool small> static __global__ void __launch_bounds__(LONG_THREADS, Row::in_shared && Row::is_short ? 2 : long_blocks(vectors))
 softmax_long_rows(const __grid_constant__ struct long_rows rows)
 {
     extern __shared__ __align__(16) unsigned char bytes[];
+    constexpr int32_t per_vector = Row::element::per_vector;
+    const int32_t threads = small ? (int32_t)blockDim.x : LONG_THREADS;
     const row_part part(rows);
     const bool claims = cluster && part.rank == 0 && threadIdx.x == 0;
     const int32_t left = part.count - (int32_t)threadIdx.x;
     const uint4 *const from = rows.x + part.first, *const place = (const uint4 *)bytes + threadIdx.x;
     uint4 *const to = rows.y + part.first + threadIdx.x;
     uint64_t row = part.group, next = row + rows.groups;
-    std::conditional_t<cluster, struct row_cluster, struct row_messages> others;
+    std::conditional_t<cluster, struct row_cluster<typename Row::part>, struct row_messages> others;
     part_copy<vectors> copy;
     copy.place = (uint4 *)bytes;
     copy.count = (uint32_t)part.count;
@@ -261,7 +274,7 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
         barrier_begin(&arrived);
 #endif
     if constexpr (cluster) {
-        __shared__ struct cluster_mail mail;
+        __shared__ struct cluster_mail<typename Row::part> mail;
         others = {&mail, 0, part.rank, rows.blocks, 0};
 #ifdef HAVE_CLUSTERS
         if (threadIdx.x < 2)
@@ -284,24 +297,34 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
         copy.wait(others.turn);
 #pragma unroll
         for (int i = 0; i < vectors; i++)
-            x[i] = i * LONG_THREADS < left ? place[i * LONG_THREADS] : least_vector<typename Row::element>();
-        const struct row_sum sum = part_sum<Row, vectors>(x, [&] {
-            if (cluster && copy.starts()) {
-                others.expect();
-                if (next < rows.rows)
-                    copy.start(from + next * rows.x_stride);
-            }
-        }, [](auto *value, const auto &take) { block_share<LONG_THREADS>(value, take); });
+            x[i] = i * threads < left ? place[i * threads] : least_vector<typename Row::element>();
+        typename Row::real max = -INFINITY;
+        Row::template take_max<vectors>(&max, x);
+        block_share<LONG_THREADS>(&max, take_larger(), (uint32_t)threads / 32);
+        if (cluster && copy.starts()) {
+            others.expect();
+            if (next < rows.rows)
+                copy.start(from + next * rows.x_stride);
+        }
+        typename Row::terms terms(max);
+        const auto kept = kept_of<Row, vectors>(bytes + (uint32_t)threads * vectors * sizeof(uint4), x);
+        terms.template take_part<vectors>(x, kept, left * per_vector, threads * per_vector);
+        const typename Row::part sum = terms.template of_block<LONG_THREADS>((uint32_t)threads / 32);
         if (!cluster && copy.starts() && next < rows.rows) /* later, as messages would wait behind it */
             copy.start(from + next * rows.x_stride);
-        const typename Row::results results = Row::template results_of_part<LONG_THREADS>(sum, others);
+        typename Row::results results = Row::template results_of_part<LONG_THREADS>(sum, others);
         uint4 *const here = to + row * rows.y_stride;
         row = next;
         if constexpr (cluster)
             next = others.told_row();
         else
             next += rows.groups;
-        part_store<vectors>(here, left, LONG_THREADS, x, results);
+        if constexpr (Row::in_shared)
+            if (!terms.keeps_for(&results)) {
+                part_store<vectors>(here, left, threads, &x[0], results);
+                continue;
+            }
+        part_store<vectors>(here, left, threads, kept, results);
     }
 #ifdef HAVE_CLUSTERS
     if constexpr (cluster)
@@ -395,7 +418,7 @@ template <class Row> static __global__ void __launch_bounds__(HEAVY_SHAPE.thread
 softmax_heavy_rows(const __grid_constant__ struct long_rows rows)
 {
     typedef row_thread<Row> thread;
-    constexpr int threads = thread::threads, stage = thread::stage;
+    constexpr int threads = thread::threads, stage = thread::stage, per_vector = Row::element::per_vector;
     extern __shared__ __align__(16) unsigned char bytes[];
     __shared__ uint32_t known[TURNS_KNOWN];
     thread own(rows, bytes, known);
@@ -428,7 +451,7 @@ softmax_heavy_rows(const __grid_constant__ struct long_rows rows)
         for (uint32_t s = 0; s < rows.stages; s++) {
             uint4 vectors[stage];
             own.read(left, at, vectors);
-            terms.template take_some<stage>(vectors, vectors, (left + threads - 1) / threads);
+            terms.template take_part<stage>(vectors, vectors, left * per_vector, threads * per_vector);
             at = own.after(at);
             left -= thread::stage_vectors;
         }
@@ -452,6 +475,13 @@ softmax_heavy_rows(const __grid_constant__ struct long_rows rows)
     }
 }
 
+/* Of shared memory, for what is kept of a thread's vectors. */
+template <class Row, int vectors> static constexpr size_t shared_bytes()
+{
+    if constexpr (Row::in_shared)
+        return Row::template shared_kept<vectors>::places * sizeof(uint4);
+    return 0;
+}
 template <class Row> static cudaError_t short_rows_start(const struct softmax_work *work, uint64_t vectors, bool aligned, cudaStream_t stream)
 {
     constexpr uint32_t threads = ROW_SHAPE.threads;
@@ -462,12 +492,11 @@ template <class Row> static cudaError_t short_rows_start(const struct softmax_wo
     const struct row_members members = row_members_of(count, threads);
     const uint64_t blocks = (work->box.outer + members.rows - 1) / members.rows;
     cudaLaunchConfig_t config = launch_config(blocks, (int)(members.rows * count), stream);
-    if constexpr (Row::in_shared)
-        config.dynamicSmemBytes = threads * ROW_SHAPE.vectors * Row::kept_bytes;
+    config.dynamicSmemBytes = members.rows * count * shared_bytes<Row, ROW_SHAPE.vectors>();
     if (blocks > INT32_MAX)
         return cudaErrorInvalidValue;
     if constexpr (Row::missing_costs)
-        if (vectors < (uint64_t)count * ROW_SHAPE.vectors)
+        if (work->box.length < (uint64_t)count * ROW_SHAPE.vectors * Row::element::per_vector)
             return cudaLaunchKernelEx(&config, softmax_short_rows<Row, true>, *work, members, aligned);
     return cudaLaunchKernelEx(&config, softmax_short_rows<Row, false>, *work, members, aligned);
 }
@@ -481,6 +510,12 @@ static struct long_rows long_rows_of(const struct softmax_work *work, uint64_t p
     rows.y_stride = work->y_outer_stride / per_vector;
     rows.rows = work->box.outer;
     return rows;
+}
+
+static cudaError_t shared_memory_set(const void *kernel, size_t bytes)
+{
+    const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    return code == cudaSuccess ? cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared) : code;
 }
 
 /* What a kernel of long rows needs. */
@@ -509,9 +544,7 @@ static cudaError_t long_rows_start(const struct row_softmax_call *call, void (*k
     config.dynamicSmemBytes = need->bytes;
     config.attrs = &attribute;
     config.numAttrs = 1;
-    cudaError_t code = cudaFuncSetAttribute(any, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)need->bytes);
-    if (code == cudaSuccess)
-        code = cudaFuncSetAttribute(any, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+    cudaError_t code = shared_memory_set(any, need->bytes);
     if (cluster) {
         attribute.id = cudaLaunchAttributeClusterDimension;
         attribute.val.clusterDim.x = (unsigned int)least;
@@ -550,28 +583,40 @@ static cudaError_t long_rows_start(const struct row_softmax_call *call, void (*k
     return code == cudaSuccess ? cudaLaunchKernelEx(&config, kernel, rows) : code;
 }
 
+/* Of a block of which each thread has so many vectors: whole warps, or all, where these are quicker. */
+template <int vectors> static int threads_for(uint64_t all)
+{
+    const int threads = (int)((all + 32 * vectors - 1) / (32 * vectors) * 32);
+    return threads <= LONG_THREADS * 3 / 4 ? threads : LONG_THREADS;
+}
+
 template <class Row, int vectors> static cudaError_t block_rows_start(const struct softmax_work *work, cudaStream_t stream, bool *launched)
 {
     struct long_rows rows = long_rows_of(work, Row::element::per_vector);
     rows.each = work->box.length / Row::element::per_vector;
-    const int threads = (int)(rows.each + 32 * vectors - 1) / (32 * vectors) * 32;
-    const bool small = vectors == 8 && threads <= LONG_THREADS * 3 / 4; /* else whole blocks are quicker */
-    const cudaLaunchConfig_t config = launch_config(work->box.outer, small ? threads : LONG_THREADS, stream);
+    const int threads = vectors == 8 ? threads_for<vectors>(rows.each) : LONG_THREADS;
+    cudaLaunchConfig_t config = launch_config(work->box.outer, threads, stream);
+    void (*const kernel)(struct long_rows) = threads < LONG_THREADS ? softmax_block_rows<Row, vectors, vectors == 8> : softmax_block_rows<Row, vectors, Row::heavy>;
     *launched = true;
     if (work->box.outer > INT32_MAX)
         return cudaErrorInvalidValue;
-    if constexpr (vectors == 8)
-        if (small)
-            return cudaLaunchKernelEx(&config, softmax_block_rows<Row, vectors, true>, rows);
-    return cudaLaunchKernelEx(&config, softmax_block_rows<Row, vectors, false>, rows);
+    config.dynamicSmemBytes = config.blockDim.x * shared_bytes<Row, vectors>();
+    const cudaError_t code = config.dynamicSmemBytes > 0 ? shared_memory_set((const void *)kernel, config.dynamicSmemBytes) : cudaSuccess;
+    return code == cudaSuccess ? cudaLaunchKernelEx(&config, kernel, rows) : code;
 }
 
 /* Rows in registers: of one block; of a cluster; else, and of few rows, of as many blocks that send messages as a device has room for. */
 template <class Row, int vectors, bool cluster>
 static cudaError_t shared_rows_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
 {
-    const struct blocks_need need = {LONG_THREADS, LONG_THREADS * vectors, LONG_THREADS * 4, LONG_THREADS * vectors * sizeof(uint4), 1, cluster};
-    return long_rows_start(call, softmax_long_rows<Row, vectors, cluster>, &need, stream, launched);
+    constexpr uint64_t most = LONG_THREADS * vectors;
+    const uint64_t all = call->work.box.length / Row::element::per_vector, least = (all + most - 1) / most;
+    const int threads = Row::in_shared ? threads_for<vectors>((all + least - 1) / least) : LONG_THREADS;
+    const struct blocks_need need = {threads, most, LONG_THREADS * 4, (size_t)threads * (vectors * sizeof(uint4) + shared_bytes<Row, vectors>()), 1, cluster};
+    constexpr bool any = Row::in_shared && Row::is_short; /* for whole blocks, too */
+    void (*const kernel)(struct long_rows)
+        = threads < LONG_THREADS ? softmax_long_rows<Row, vectors, cluster, Row::in_shared> : softmax_long_rows<Row, vectors, cluster, any>;
+    return long_rows_start(call, kernel, &need, stream, launched);
 }
 template <class Row> static cudaError_t light_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
 {
@@ -607,6 +652,25 @@ template <class Row> static cudaError_t heavy_rows_start(const struct row_softma
     return places == 0 ? cudaSuccess : long_rows_start(call, softmax_heavy_rows<Row>, &need, stream, launched);
 }
 
+/* At level exact rows of one block are kept in registers, and those of clusters; few rows, and others, in shared memory. */
+template <class Element> static cudaError_t exact_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
+{
+    constexpr uint64_t half = LONG_THREADS * 8;
+    typedef exact_row<Element, false, true> Kept;
+    typedef exact_row<Element, false, false> Plain;
+    const bool many = call->work.box.outer * ((vectors + half - 1) / half) >= 2 * (uint64_t)call->space->multiprocessors;
+    cudaError_t code = cudaSuccess;
+    if constexpr (Kept::is_short)
+        if (many && vectors <= half && LONG_THREADS * shared_bytes<Kept, 8>() <= call->capacity.block_bytes)
+            return block_rows_start<Kept, 8>(&call->work, stream, launched);
+    if (many && call->capacity.is_hopper && vectors <= half * CLUSTER_BLOCKS)
+        code = shared_rows_start<Kept, 8, true>(call, stream, launched);
+    if constexpr (!Kept::is_short)
+        if (many && call->capacity.is_hopper && vectors > half * CLUSTER_BLOCKS && vectors <= 2 * half * CLUSTER_BLOCKS)
+            code = shared_rows_start<Plain, 16, true>(call, stream, launched);
+    return code == cudaSuccess && !*launched ? heavy_rows_start<Plain>(call, vectors, stream, launched) : code;
+}
+
 template <class Element, bool logarithm, bool exact>
 static cudaError_t rows_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
 {
@@ -622,7 +686,9 @@ static cudaError_t rows_start(const struct row_softmax_call *call, cudaStream_t 
     if (!aligned || box->length % per_vector != 0)
         return cudaSuccess;
     typedef row_of<Element, logarithm, exact, false> Row;
-    if constexpr (Row::heavy)
+    if constexpr (exact && !logarithm && sizeof(typename Element::value) == 4)
+        return exact_rows_start<Element>(call, vectors, stream, launched);
+    else if constexpr (Row::heavy)
         return heavy_rows_start<Row>(call, vectors, stream, launched);
     else
         return light_rows_start<Row>(call, vectors, stream, launched);

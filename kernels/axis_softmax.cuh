@@ -92,8 +92,9 @@ static __device__ __forceinline__ void lanes_share(float *value, uint32_t member
 }
 #endif
 
-/* Each thread of a block gets what take(a, b) makes of the values of all; or each member of a group, of its group. Each operation has shared memory of its own. */
-template <int threads, class Value, class Take> static __device__ __forceinline__ void block_share(Value *value, const Take &take)
+/* Each thread of a block of `warps` warps gets what take(a, b) makes of the values of all; or each member of a group, of its group. Each operation has shared
+   memory of its own. */
+template <int threads, class Value, class Take> static __device__ __forceinline__ void block_share(Value *value, const Take &take, uint32_t warps = threads / 32)
 {
     __shared__ Value shared[threads / 32];
     warp_share(value, take);
@@ -102,7 +103,7 @@ template <int threads, class Value, class Take> static __device__ __forceinline_
     __syncthreads();
     *value = shared[0];
 #pragma unroll (sizeof(Value) <= 16 ? threads / 32 : 1)
-    for (uint32_t warp = 1; warp < threads / 32; warp++)
+    for (uint32_t warp = 1; warp < warps; warp++)
         take(value, shared[warp]);
 }
 /* How a block's threads share out its rows: 1, 2, 4, ... 32 neighbours have one, or whole warps. */
@@ -110,11 +111,6 @@ struct row_members {
     uint32_t count, inverse, rows; /* inverse: 2^16 / count, rounded up */
     __device__ __forceinline__ uint32_t row() const { return threadIdx.x * inverse >> 16; } /* of at most 256 threads */
     __device__ __forceinline__ uint32_t first() const { return row() * count; }
-    /* How many of a row's vectors a member has, of at most 4. all: of the row. */
-    __device__ __forceinline__ int vectors_of(uint32_t member, uint32_t all) const
-    {
-        return (member < all) + (member + count < all) + (member + 2 * count < all) + (member + 3 * count < all);
-    }
 };
 static inline __host__ __device__ struct row_members row_members_of(uint32_t count, uint32_t threads)
 {

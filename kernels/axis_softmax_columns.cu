@@ -130,7 +130,7 @@ static __device__ __forceinline__ typename Row::results columns_quick(const type
 #pragma unroll
     for (int s = 0; s < side; s++)
         sums[s] = terms[s].sum_by([](auto *, const auto &) {});
-    return Row::results_of_block(combine.template operator()<side>(sums, [](struct row_sum *a, const struct row_sum &b) {
+    return Row::template results_of_block<COLUMNS_SHAPE.threads>(combine.template operator()<side>(sums, [](struct row_sum *a, const struct row_sum &b) {
         a->sum += b.sum;
         a->count += b.count;
     }));
@@ -144,19 +144,17 @@ static __device__ __forceinline__ typename Row::results columns_whole(const type
     typedef column_words<Element> words;
     typedef typename Row::Fold Fold;
     constexpr int side = words::side;
-    constexpr int32_t per_vector = Element::per_vector;
     typename Row::part parts[side];
 #pragma unroll
     for (int s = 0; s < side; s++) {
         typename Row::terms terms(max[s]);
 #pragma unroll 1
         for (uint32_t tile = 0; tile < kept.tiles; tile++) {
-            const int32_t left = (int32_t)mine - (int32_t)tile * words::rows;
             words x = kept.read(tile);
             uint4 of[words::vectors];
             x.turn();
             x.vectors_of(s, of);
-            terms.template take_some<words::vectors>(of, of, left > 0 ? (left + per_vector - 1) / per_vector : 0);
+            terms.template take_part<words::vectors>(of, of, (int32_t)mine - (int32_t)(tile * words::rows), Element::per_vector);
         }
         parts[s] = terms.own();
     }

@@ -4,15 +4,16 @@
 
 #include "kernels/axis_softmax_whole.cuh"
 
-/* What a thread keeps of its vectors in its block's shared memory: of 16 bits exponentials, 32 bytes a vector, its halves apart; of f32 that which costs most of
-   the second pass, while elements stay in registers. */
-template <int threads> struct shared_terms {
-    uint4 *first; /* this thread's */
-    __device__ __forceinline__ shared_terms(uint4 *first, const uint4 *) : first(first) {}
+/* What a thread keeps of its vectors in shared memory: of 16 bits exponentials, two places of 16 bytes a vector; of f32 that which costs most of the second pass, one,
+   while elements stay in registers. Behind its places one is left free, so that the next thread uses other banks. */
+template <int vectors> struct shared_terms {
+    static constexpr int places = 2 * vectors + 1;
+    uint4 *own;
+    __device__ __forceinline__ shared_terms(unsigned char *bytes, const uint4 *) : own((uint4 *)bytes + threadIdx.x * places) {}
     __device__ __forceinline__ eight_terms operator[](int i) const
     {
         eight_terms terms;
-        const uint4 halves[2] = {first[2 * i * threads], first[(2 * i + 1) * threads]};
+        const uint4 halves[2] = {own[2 * i], own[2 * i + 1]};
         memcpy(&terms, halves, sizeof terms);
         return terms;
     }
@@ -20,21 +21,17 @@ template <int threads> struct shared_terms {
     {
         uint4 halves[2];
         memcpy(halves, of, sizeof halves);
-        first[2 * i * threads] = halves[0], first[(2 * i + 1) * threads] = halves[1];
+        own[2 * i] = halves[0], own[2 * i + 1] = halves[1];
     }
-    __device__ __forceinline__ shared_terms from(int i) const { return {first + 2 * i * threads, nullptr}; }
 };
-template <int threads> struct shared_lows {
-    uint4 *first;
+template <int vectors> struct shared_lows {
+    static constexpr int places = vectors + 1;
+    uint4 *own;
     const uint4 *x;
-    __device__ __forceinline__ shared_lows(uint4 *first, const uint4 *x) : first(first), x(x) {}
-    __device__ __forceinline__ struct vector_with_low operator[](int i) const { return {x[i], first[i * threads]}; }
-    __device__ __forceinline__ void set(int i, const float *of) const { memcpy(&first[i * threads], of, sizeof *first); }
-    __device__ __forceinline__ shared_lows from(int i) const { return {first + i * threads, x + i}; }
+    __device__ __forceinline__ shared_lows(unsigned char *bytes, const uint4 *x) : own((uint4 *)bytes + threadIdx.x * places), x(x) {}
+    __device__ __forceinline__ struct vector_with_low operator[](int i) const { return {x[i], own[i]}; }
+    __device__ __forceinline__ void set(int i, const float *of) const { memcpy(&own[i], of, sizeof *own); }
 };
-/* What is kept of the vectors from i on. */
-template <class Kept> static __device__ __forceinline__ Kept kept_from(const Kept &kept, int i) { return kept.from(i); }
-static __device__ __forceinline__ uint4 *kept_from(uint4 *kept, int i) { return kept + i; }
 
 /* The terms of elements that are not reduced in f32, or whose maximum is not. */
 template <class Fold, class Element> static __device__ __noinline__ typename Fold::partial far_terms(const uint4 *x, int count, float max)
@@ -46,6 +43,33 @@ template <class Fold, class Element> static __device__ __noinline__ typename Fol
     return partial;
 }
 
+/* M of the maximum, shifted, where its terms are far. */
+template <class Fold> static __device__ __noinline__ uint128 far_integer(float max)
+{
+    int64_t place;
+    const uint128 integer = exp_integer_any((double)max, Fold::f32_terms, &place);
+    return integer << (place & 31);
+}
+
+/* A vector of which elements from `present` on are missing: these become the maximum. Returns how many. */
+template <class Element> static __device__ __forceinline__ int32_t vector_fill(uint4 *x, int32_t present, float max)
+{
+    typedef typename Element::stored stored;
+    constexpr int32_t count = Element::per_vector;
+    if (present >= count)
+        return 0;
+    stored fill, elements[count];
+    round_to(&fill, max);
+#pragma unroll
+    for (int32_t i = 0; i < count; i++)
+        elements[i] = i < present ? vector_element<stored>(*x, i) : fill;
+    *x = vector_of(elements);
+    return present > 0 ? count - present : count;
+}
+
+/* Powers of two by which a row's reference may be above that of a part. */
+constexpr int32_t MOST_ABOVE = 24;
+
 /* keeps: in shared memory, what the second pass would compute again. */
 template <class Element_, bool logarithm, bool keeps> struct exact_row {
     typedef Element_ element;
@@ -56,8 +80,7 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
     static constexpr bool heavy = true, missing_costs = true, in_shared = keeps && !logarithm, keeps_low = in_shared && !is_short;
     typedef std::conditional_t<logarithm, whole_results_log<element>, std::conditional_t<is_short, whole_results_short<element>, whole_results<element>>> results;
     typedef uint4 kept;
-    template <int threads> using shared_kept = std::conditional_t<is_short, shared_terms<threads>, shared_lows<threads>>;
-    static constexpr size_t kept_bytes = element::per_vector * sizeof(float); /* of a vector, in shared memory */
+    template <int vectors> using shared_kept = std::conditional_t<is_short, shared_terms<vectors>, shared_lows<vectors>>;
     static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value));
     template <int vectors> static __device__ __forceinline__ void take_max(float *max, const uint4 *x) { vectors_extreme<element, vectors>(max, x); }
     struct terms {
@@ -65,28 +88,19 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
         uint128 sums[EXP_BINS];
         uint32_t top;      /* the maximum's place as a float's bits, of which the last 5 are left out */
         bool usual, near;  /* the maximum: its elements are reduced in f32; and relative to 0 */
-        bool lows;         /* what is kept of f32 is of use */
+        bool keeps_well;   /* what is kept serves a row of this maximum, or of a slightly larger one */
         explicit __device__ __forceinline__ terms(float max) : max(max)
         {
             const float magnitude = fabsf(max);
-            uint32_t place;
-            float n;
-            exp_placed_f32(max, &place, &n);
             usual = magnitude <= EXP_LIMIT - EXP_BINS_RANGE;
-            lows = near = magnitude <= EXP_WHOLE;
-            top = place >> 5;
+            keeps_well = near = magnitude <= EXP_WHOLE;
+            top = place_of(max) >> 5;
 #pragma unroll
             for (int i = 0; i < EXP_BINS; i++)
                 sums[i] = 0;
         }
         /* The reference, if the maximum is near. */
-        __device__ __forceinline__ uint32_t whole() const
-        {
-            uint32_t place;
-            float n;
-            exp_placed_f32(max, &place, &n);
-            return place - f32_bits(EXP_PLACE_F32);
-        }
+        __device__ __forceinline__ uint32_t whole() const { return place_of(max) - f32_bits(EXP_PLACE_F32); }
         /* k: of in_shared a shared_kept; else vectors, which may be x. */
         template <int vectors, class Kept> __device__ __forceinline__ void take(const uint4 *x, Kept k)
         {
@@ -98,10 +112,7 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
                 for (int i = 0; i < vectors; i++)
                     k[i] = x[i];
             if (usual) {
-                uint32_t place;
-                float n;
-                exp_placed_f32(smallest, &place, &n);
-                const int32_t range = smallest >= -EXP_LIMIT ? (int32_t)(top - (place >> 5)) : (int32_t)EXP_BINS;
+                const int32_t range = smallest >= -EXP_LIMIT ? (int32_t)(top - (place_of(smallest) >> 5)) : (int32_t)EXP_BINS;
                 if (range <= 0)
                     add<vectors, 1>(x, smallest, k);
                 else if (range == 1)
@@ -129,18 +140,20 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
                     }
                 }
         }
-        /* The same of the first `count` vectors. If any thread of the warp has fewer than all, they are taken one by one: what is missing is -inf, which
-           would be a term in another bin. */
-        template <int vectors, class Kept> __device__ __forceinline__ void take_some(const uint4 *x, Kept k, int count)
+        /* The same of vectors of which vector i has left - i step elements. Others would be terms in other bins: they become the maximum, whose terms are then
+           taken away again. */
+        template <int vectors, class Kept> __device__ __forceinline__ void take_part(uint4 *x, Kept k, int32_t left, int32_t step)
         {
-            if (__ballot_sync(0xffffffffu, count < vectors) != 0) {
+            uint32_t missing = 0;
 #pragma unroll
                 for (int i = 0; i < vectors; i++)
-                    if (i < count)
-                        take<1>(x + i, kept_from(k, i));
-                return;
-            }
+                    missing += vector_fill<element>(&x[i], left - i * step, max);
             take<vectors>(x, k);
+            if (missing != 0 && is_finite((double)max)) {
+                uint32_t place;
+                const uint128 own = exp_integer_f32(max, &place);
+                sums[0] -= (usual ? own << (place & 31) : far_integer<Fold>(max)) * missing;
+            }
         }
         /* Adds terms to the first `bins` bins; of one or two bins, all elements are in these. */
         template <int vectors, int bins, class Kept> __device__ __forceinline__ void add(const uint4 *x, float smallest, const Kept &k)
@@ -166,14 +179,40 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
                 if constexpr (in_shared)
                     if (i % per_vector == per_vector - 1)
                         k.set(i / per_vector, kept + i / per_vector * per_vector);
-            }
-            lows &= bins <= 2 || smallest >= floor;
-            sums[0] += bins == 2 ? here[0] - here[bins - 1] : here[0];
+                if (i % 32 == 31 || i == count - 1) { /* 64 bits have room for so many terms */
+                    sums[0] += bins == 2 ? here[0] - here[bins - 1] : here[0];
 #pragma unroll
-            for (int bin = 1; bin < bins; bin++)
-                sums[bin] += here[bin];
+                    for (int bin = 1; bin < bins; bin++)
+                        sums[bin] += here[bin];
+#pragma unroll
+                    for (int bin = 0; bin < bins; bin++)
+                        here[bin] = 0;
+                }
+            }
+            keeps_well &= bins <= 2 || smallest >= (float)((int32_t)whole() - SOFTMAX_RANGE_F32 + MOST_ABOVE) * EXP_LN2_F32;
         }
         __device__ __forceinline__ struct bin_sums own() const { return bin_sums_of(sums, (double)max, max != max); }
+        /* Whether what is kept serves the row, of whose blocks another may have the maximum: then it is brought to the row's reference. */
+        __device__ __forceinline__ bool keeps_for(results *row) const
+        {
+            const int32_t above = (int32_t)(f32_bits(EXP_SHIFT_F32) - f32_bits(row->anchor.shift) - whole());
+            if (!keeps_well || row->anchor.base != 0.0f || above > MOST_ABOVE)
+                return false;
+            if constexpr (is_short)
+                row->scale *= f32_from_bits((uint32_t)(127 - above) << 23);
+            return true;
+        }
+        /* The first warp gets that of its block. */
+        template <int threads> __device__ __forceinline__ struct bin_sums of_block(uint32_t warps) const
+        {
+            __shared__ struct bin_sums parts[threads / 32];
+            struct bin_sums sum = own();
+            lanes_add(&sum, 32);
+            if (threadIdx.x % 32 == 0)
+                parts[threadIdx.x / 32] = sum;
+            __syncthreads();
+            return threadIdx.x < 32 ? parts_sum(parts, warps) : sum;
+        }
         /* Members of groups smaller than 8 each compute the constants, and need no barrier. */
         template <int threads> __device__ __forceinline__ results results_of_group(const struct row_members &members) const
         {
@@ -184,6 +223,50 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
             return group_results<exact_row, threads, threads>(own(), row_members_of(threads, threads), &others);
         }
     };
+    /* own: of this block, in the first warp; of a part: with those of other blocks. All threads get the results of the row. */
+    static __device__ __forceinline__ results results_shared(const struct bin_sums &row)
+    {
+        __shared__ results of;
+        if (threadIdx.x < 32) {
+            const results found = results_of_row<exact_row>(row);
+            if (threadIdx.x == 0)
+                of = found;
+        }
+        __syncthreads();
+        return of;
+    }
+    template <int threads> static __device__ __forceinline__ results results_of_block(const struct bin_sums &own) { return results_shared(own); }
+    template <int threads> static __device__ __forceinline__ results results_of_part(const struct bin_sums &own, const struct row_cluster<struct bin_sums> &others)
+    {
+        others.tell(own);
+        return results_shared(threadIdx.x < 32 ? cluster_sum(others) : own);
+    }
+    /* Of the parts of a row's blocks. */
+    static __device__ __forceinline__ struct bin_sums cluster_sum(const struct row_cluster<struct bin_sums> &others)
+    {
+        struct bin_sums part = {};
+        part.max = -INFINITY;
+        if (threadIdx.x < others.count)
+            part = others.told(threadIdx.x);
+        float max = (float)part.max;
+        warp_share(&max, take_larger());
+        const bool same = part.max == -INFINITY || (fabs(part.max) <= EXP_LIMIT && place_of((float)part.max) >> 5 == place_of(max) >> 5);
+        if (__ballot_sync(0xffffffffu, !same) == 0) {
+            part.max = (double)max;
+            lanes_add(&part, 32);
+            return part;
+        }
+        typename Fold::partial partial = partial_of_part<Fold>(part);
+        warp_combine<Fold>(&partial);
+        return bin_sums_of(partial.sums, partial.max, partial.nan != 0);
+    }
+    static __device__ __forceinline__ uint32_t place_of(float x)
+    {
+        uint32_t place;
+        float n;
+        exp_placed_f32(x, &place, &n);
+        return place;
+    }
 };
 
 /* short_rows: in registers. */

@@ -271,35 +271,37 @@ template <class Element> struct log_results {
 };
 
 /* What a block of a cluster is told by all of them, in its shared memory, in turns as row_messages. */
-struct cluster_mail {
-    __align__(16) struct row_sum parts[2][CLUSTER_BLOCKS];
+template <class Part> struct cluster_mail {
+    __align__(16) Part parts[2][CLUSTER_BLOCKS];
     uint64_t rows[2]; /* that the first block has claimed */
 #ifdef HAVE_CLUSTERS
     byte_barrier arrived[2];
 #endif
 };
-struct row_cluster {
-    struct cluster_mail *mail;
+template <class Part> struct row_cluster {
+    struct cluster_mail<Part> *mail;
     uint64_t row; /* of the first block's first thread: it is told, too */
     uint32_t rank, count, turn;
     /* One thread calls it, in each turn. */
     __device__ __forceinline__ void expect() const
     {
 #ifdef HAVE_CLUSTERS
-        barrier_expect(&mail->arrived[turn % 2], count * (uint32_t)sizeof(struct row_sum) + (uint32_t)sizeof row);
+        barrier_expect(&mail->arrived[turn % 2], count * (uint32_t)sizeof(Part) + (uint32_t)sizeof row);
 #endif
     }
-    /* All threads call it. Returns when all blocks have told this one. */
-    __device__ __forceinline__ void tell(const struct row_sum &own) const
+    /* All threads call it; the first warp knows the block's own. Returns when all blocks have told this one. */
+    __device__ __forceinline__ void tell(const Part &own) const
     {
 #ifdef HAVE_CLUSTERS
         byte_barrier *const arrived = &mail->arrived[turn % 2];
         if (threadIdx.x < 32) {
-            uint64_t words[2];
-            static_assert(sizeof words == sizeof own, "two words");
+            uint64_t words[sizeof own / 8];
+            static_assert(sizeof own % 16 == 0, "two words at a time");
             memcpy(words, &own, sizeof words);
             if (threadIdx.x < count)
-                peer_store(&mail->parts[turn % 2][rank], words, arrived, threadIdx.x);
+#pragma unroll
+                for (size_t i = 0; i < sizeof own / 8; i += 2)
+                    peer_store((uint64_t *)&mail->parts[turn % 2][rank] + i, words + i, arrived, threadIdx.x);
             if (rank == 0) {
                 const uint64_t claimed = __shfl_sync(0xffffffffu, (unsigned long long)row, 0);
                 if (threadIdx.x < count)
@@ -311,7 +313,7 @@ struct row_cluster {
         (void)own;
 #endif
     }
-    __device__ __forceinline__ const struct row_sum &told(uint32_t block) const { return mail->parts[turn % 2][block]; }
+    __device__ __forceinline__ const Part &told(uint32_t block) const { return mail->parts[turn % 2][block]; }
     __device__ __forceinline__ uint64_t told_row() const { return mail->rows[turn % 2]; }
 };
 
@@ -331,7 +333,7 @@ template <int threads, bool counts> static __device__ __forceinline__ struct row
         block_share<threads>(&whole.count, add_sums());
     return whole;
 }
-template <int threads, bool counts> static __device__ __forceinline__ struct row_sum row_sum_of(const struct row_sum &own, const struct row_cluster &others)
+template <int threads, bool counts> static __device__ __forceinline__ struct row_sum row_sum_of(const struct row_sum &own, const struct row_cluster<struct row_sum> &others)
 {
     const uint32_t lane = threadIdx.x % 32;
     others.tell(own);
@@ -352,8 +354,9 @@ template <class Element, class Terms, class Results> struct quick_row {
     typedef Element element;
     typedef float real;
     typedef Results results;
+    typedef struct row_sum part;
     typedef typename Terms::kept kept;
-    static constexpr bool heavy = false, missing_costs = false, in_shared = false, keeps_low = false, counts = Terms::counts;
+    static constexpr bool heavy = false, missing_costs = false, in_shared = false, keeps_low = false, is_short = false, counts = Terms::counts;
     static constexpr int short_blocks = row_blocks(false, sizeof(typename Element::stored));
     template <int vectors> static __device__ __forceinline__ void take_max(float *max, const uint4 *x) { vectors_extreme<Element, vectors>(max, x); }
     struct terms : Terms {
@@ -365,6 +368,7 @@ template <class Element, class Terms, class Results> struct quick_row {
             for (int i = 0; i < vectors; i++)
                 k[i] = Terms::take(x[i]);
         }
+        template <int vectors> __device__ __forceinline__ void take_part(uint4 *x, kept *k, int32_t, int32_t) { take<vectors>(x, k); }
         /* share(&value, take): among the threads that have a row. */
         template <class Share> __device__ __forceinline__ struct row_sum sum_by(const Share &share) const
         {
@@ -376,13 +380,18 @@ template <class Element, class Terms, class Results> struct quick_row {
             }
             return own;
         }
+        /* The sum of a block of `warps` warps, for all threads. */
+        template <int threads> __device__ __forceinline__ struct row_sum of_block(uint32_t warps) const
+        {
+            return sum_by([warps](auto *value, const auto &take) { block_share<threads>(value, take, warps); });
+        }
         template <int threads> __device__ __forceinline__ Results results_of_group(const struct row_members &members) const
         {
             return Results(1.0, sum_by([members](auto *value, const auto &take) { group_share<threads>(value, members.first(), members.count, take); }));
         }
     };
     /* own: of this block. */
-    static __device__ __forceinline__ Results results_of_block(const struct row_sum &own) { return Results(1.0, own); }
+    template <int threads> static __device__ __forceinline__ Results results_of_block(const struct row_sum &own) { return Results(1.0, own); }
     template <int threads, class Others> static __device__ __forceinline__ Results results_of_part(const struct row_sum &own, const Others &others)
     {
         const struct row_sum whole = row_sum_of<threads, counts>(own, others);

@@ -192,20 +192,32 @@ template <class Fold> static __device__ __forceinline__ typename Fold::partial p
 }
 template <class Fold, class Partial> static __device__ __forceinline__ Partial partial_of_part(const Partial &part) { return part; }
 
-/* Whether all terms are in the maximum's bin, and it is near 0: most often. Then what constants_from does is this, by which a block waits less. */
-template <class Fold, class Part> static __device__ __forceinline__ bool part_is_plain(const Part &) { return false; }
-template <class Fold> static __device__ __forceinline__ bool part_is_plain(const struct bin_sums &part)
+/* Results of the row whose part it is, or partial. Most often all terms are in the maximum's bin, which is near 0: then what constants_from does is short, and other
+   threads wait less. */
+template <class Row> static __device__ __forceinline__ typename Row::results results_of_partial(const typename Row::Fold::partial &partial)
 {
-    return Fold::f32_terms && (part.more | part.nan) == 0 && fabs(part.max) <= EXP_WHOLE;
+    typename Row::results results;
+    struct softmax_constants c;
+    constants_from<typename Row::Fold, Row::is_logarithm>(partial, &c);
+    results.set(c);
+    return results;
 }
-template <bool logarithm> static __device__ __forceinline__ void plain_constants(const struct bin_sums &part, struct softmax_constants *c)
+template <class Row> static __device__ __forceinline__ typename Row::results results_of_row(const typename Row::part &part)
 {
-    uint32_t place;
-    const uint128 own = exp_integer_f32((float)part.max, &place);
-    const pair others = pair_scaled(exp_bin_value(part.of[0] - (own << (place & 31))), -(int)(place & 31) - EXP_FRACTION_F32);
-    softmax_constants_finite(part.max, &others, c);
-    if constexpr (logarithm)
-        softmax_constants_log(part.max, &others, c);
+    if constexpr (Row::Fold::exact && Row::Fold::f32_terms)
+        if ((part.more | part.nan) == 0 && fabs(part.max) <= EXP_WHOLE) {
+            typename Row::results results;
+            struct softmax_constants c;
+            uint32_t place;
+            const uint128 own = exp_integer_f32((float)part.max, &place);
+            const pair others = pair_scaled(exp_bin_value_96(part.of[0] - (own << (place & 31))), -(int)(place & 31) - EXP_FRACTION_F32);
+            softmax_constants_finite(part.max, &others, &c);
+            if constexpr (Row::is_logarithm)
+                softmax_constants_log(part.max, &others, &c);
+            results.set(c);
+            return results;
+        }
+    return results_of_partial<Row>(partial_of_part<typename Row::Fold>(part));
 }
 
 /* A group's results: one thread of it adds the parts of its warps, and computes them. own: of this thread. Of groups smaller than `least` every thread
@@ -230,14 +242,9 @@ static __device__ __forceinline__ typename Row::results group_results(typename R
             own = parts_sum(parts + threadIdx.x * warps, warps);
     }
     results found;
-    struct softmax_constants c;
-    if (computes && part_is_plain<Fold>(own) && (others == nullptr || others->count == 1)) {
-        if constexpr (Fold::exact)
-            plain_constants<Row::is_logarithm>(own, &c);
-        found.set(c);
-    } else if (computes || (others != nullptr && threadIdx.x < 32)) {
-        typename Fold::partial partial = partial_of_part<Fold>(own);
-        if (others != nullptr && others->count > 1) { /* the first warp */
+    if (others != nullptr && others->count > 1) {
+        if (threadIdx.x < 32) {
+            typename Fold::partial partial = partial_of_part<Fold>(own);
             others->tell(partial);
             partial = Fold::identity();
 #pragma unroll 1
@@ -246,10 +253,10 @@ static __device__ __forceinline__ typename Row::results group_results(typename R
                 Fold::combine(&partial, &other);
             }
             warp_combine<Fold>(&partial);
+            found = results_of_partial<Row>(partial);
         }
-        constants_from<Fold, Row::is_logarithm>(partial, &c);
-        found.set(c);
-    }
+    } else if (computes)
+        found = results_of_row<Row>(own);
     if (!together)
         return found;
     if (computes)
@@ -285,7 +292,7 @@ template <class Element, bool logarithm, bool exact> struct whole_row {
                 k[i] = x[i];
             vectors_take<Fold, element, vectors>(&partial, x, 0);
         }
-        template <int vectors> __device__ __forceinline__ void take_some(const uint4 *x, uint4 *k, int) { take<vectors>(x, k); }
+        template <int vectors> __device__ __forceinline__ void take_part(uint4 *x, uint4 *k, int32_t, int32_t) { take<vectors>(x, k); }
         __device__ __forceinline__ part own() const
         {
             if constexpr (exact)
