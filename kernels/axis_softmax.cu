@@ -106,7 +106,7 @@ softmax_short_rows(const __grid_constant__ struct softmax_work work, const __gri
     typename Row::terms terms(max);
     const auto end = [&](auto kept) {
         if constexpr (some)
-            terms.template take_part<vectors>(x, kept, (int32_t)(row.length - member * Element::per_vector), (int32_t)(members.count * Element::per_vector));
+            terms.template take_part<vectors, false>(x, kept, (int32_t)(row.length - member * Element::per_vector), (int32_t)(members.count * Element::per_vector));
         else
             terms.template take<vectors>(x, kept);
         const auto results = terms.template results_of_group<threads>(members);
@@ -240,7 +240,7 @@ softmax_block_rows(const __grid_constant__ struct long_rows rows)
     typename Row::terms terms(max);
     extern __shared__ __align__(16) unsigned char bytes[];
     const auto kept = kept_of<Row, vectors>(bytes, x);
-    terms.template take_part<vectors>(x, kept, left * per_vector, threads * per_vector);
+    terms.template take_part<vectors, true>(x, kept, left * per_vector, threads * per_vector);
     const typename Row::results results = Row::template results_of_block<LONG_THREADS>(terms.template of_block<LONG_THREADS>(warps));
     if constexpr (Row::keeps_low)
         if (!terms.keeps_well) {
@@ -308,7 +308,7 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
         }
         typename Row::terms terms(max);
         const auto kept = kept_of<Row, vectors>(bytes + (uint32_t)threads * vectors * sizeof(uint4), x);
-        terms.template take_part<vectors>(x, kept, left * per_vector, threads * per_vector);
+        terms.template take_part<vectors, true>(x, kept, left * per_vector, threads * per_vector);
         const typename Row::part sum = terms.template of_block<LONG_THREADS>((uint32_t)threads / 32);
         if (!cluster && copy.starts() && next < rows.rows) /* later, as messages would wait behind it */
             copy.start(from + next * rows.x_stride);
@@ -451,7 +451,7 @@ softmax_heavy_rows(const __grid_constant__ struct long_rows rows)
         for (uint32_t s = 0; s < rows.stages; s++) {
             uint4 vectors[stage];
             own.read(left, at, vectors);
-            terms.template take_part<stage>(vectors, vectors, left * per_vector, threads * per_vector);
+            terms.template take_part<stage, true>(vectors, vectors, left * per_vector, threads * per_vector);
             at = own.after(at);
             left -= thread::stage_vectors;
         }

@@ -51,8 +51,8 @@ template <class Fold> static __device__ __noinline__ uint128 far_integer(float m
     return integer << (place & 31);
 }
 
-/* A vector of which elements from `present` on are missing: these become the maximum. Returns how many. */
-template <class Element> static __device__ __forceinline__ int32_t vector_fill(uint4 *x, int32_t present, float max)
+/* A vector of which elements from `present` on are missing: these become the maximum. Returns how many. whole: all or none. */
+template <class Element, bool whole> static __device__ __forceinline__ int32_t vector_fill(uint4 *x, int32_t present, float max)
 {
     typedef typename Element::stored stored;
     constexpr int32_t count = Element::per_vector;
@@ -62,9 +62,9 @@ template <class Element> static __device__ __forceinline__ int32_t vector_fill(u
     round_to(&fill, max);
 #pragma unroll
     for (int32_t i = 0; i < count; i++)
-        elements[i] = i < present ? vector_element<stored>(*x, i) : fill;
+        elements[i] = !whole && i < present ? vector_element<stored>(*x, i) : fill;
     *x = vector_of(elements);
-    return present > 0 ? count - present : count;
+    return !whole && present > 0 ? count - present : count;
 }
 
 /* Powers of two by which a row's reference may be above that of a part. */
@@ -142,12 +142,13 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
         }
         /* The same of vectors of which vector i has left - i step elements. Others would be terms in other bins: they become the maximum, whose terms are then
            taken away again. */
-        template <int vectors, class Kept> __device__ __forceinline__ void take_part(uint4 *x, Kept k, int32_t left, int32_t step)
+        template <int vectors, bool whole, class Kept> __device__ __forceinline__ void take_part(uint4 *x, Kept k, int32_t left, int32_t step)
         {
             uint32_t missing = 0;
+            if (left < (vectors - 1) * step + element::per_vector)
 #pragma unroll
                 for (int i = 0; i < vectors; i++)
-                    missing += vector_fill<element>(&x[i], left - i * step, max);
+                    missing += vector_fill<element, whole>(&x[i], left - i * step, max);
             take<vectors>(x, k);
             if (missing != 0 && is_finite((double)max)) {
                 uint32_t place;

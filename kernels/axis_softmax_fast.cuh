@@ -368,7 +368,7 @@ template <class Element, class Terms, class Results> struct quick_row {
             for (int i = 0; i < vectors; i++)
                 k[i] = Terms::take(x[i]);
         }
-        template <int vectors> __device__ __forceinline__ void take_part(uint4 *x, kept *k, int32_t, int32_t) { take<vectors>(x, k); }
+        template <int vectors, bool> __device__ __forceinline__ void take_part(uint4 *x, kept *k, int32_t, int32_t) { take<vectors>(x, k); }
         /* share(&value, take): among the threads that have a row. */
         template <class Share> __device__ __forceinline__ struct row_sum sum_by(const Share &share) const
         {
