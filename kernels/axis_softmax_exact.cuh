@@ -87,13 +87,13 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
         float max;
         uint128 sums[EXP_BINS];
         uint32_t top;      /* the maximum's place as a float's bits, of which the last 5 are left out */
-        bool usual, near;  /* the maximum: its elements are reduced in f32; and relative to 0 */
+        bool usual, near;  /* the maximum: elements are reduced in f32; and what is kept of them is relative to 0, and within the range of f32 */
         bool keeps_well;   /* what is kept serves a row of this maximum, or of a slightly larger one */
         explicit __device__ __forceinline__ terms(float max) : max(max)
         {
             const float magnitude = fabsf(max);
             usual = magnitude <= EXP_LIMIT - EXP_BINS_RANGE;
-            keeps_well = near = magnitude <= EXP_WHOLE;
+            keeps_well = near = magnitude <= (is_short ? 64 : EXP_WHOLE);
             top = place_of(max) >> 5;
 #pragma unroll
             for (int i = 0; i < EXP_BINS; i++)
@@ -160,9 +160,10 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
         template <int vectors, int bins, class Kept> __device__ __forceinline__ void add(const uint4 *x, float smallest, const Kept &k)
         {
             constexpr int per_vector = element::per_vector, count = vectors * per_vector;
-            const uint32_t down = f32_bits(EXP_SHIFT_F32) - whole() - (EXP_OFFSET + EXP_FRACTION_F32 - SOFTMAX_UP_F32);
             /* what is below has no term, and, if the maximum is near, a result of 0 */
             const float floor = bins <= 2 ? 0.0f : near ? (float)((int32_t)whole() - SOFTMAX_RANGE_F32) * EXP_LN2_F32 : -(float)EXP_LIMIT;
+            /* of exponentials relative to the reference, times 2^SOFTMAX_UP_F32: what is multiplied by the place's power of two */
+            const float unit = is_short ? f32_from_bits((127u + SOFTMAX_UP_F32 - EXP_OFFSET - EXP_FRACTION_F32 - whole()) << 23) : 0.0f, one = unit * (1 << EXP_FRACTION_F32);
             uint64_t here[bins] = {};
             float kept[count];
 #pragma unroll
@@ -175,8 +176,7 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
 #pragma unroll
                 for (int bin = 1; bin < bins; bin++)
                     here[bin] = exp_add_shifted(here[bin], integer, place, below == (uint32_t)bin);
-                /* the exponential relative to the reference, times 2^SOFTMAX_UP_F32 */
-                kept[i] = is_short ? f32_from_bits(f32_bits((float)(1 << EXP_FRACTION_F32) + fraction) + ((place + down) << 23)) : low;
+                kept[i] = is_short ? f32_from_bits(f32_bits(fmaf(fraction, unit, one)) + (place << 23)) : low;
                 if constexpr (in_shared)
                     if (i % per_vector == per_vector - 1)
                         k.set(i / per_vector, kept + i / per_vector * per_vector);
