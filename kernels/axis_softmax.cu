@@ -1,13 +1,13 @@
 /* Softmax along rows whose elements lie side by side: each row is read once and written once.
 
-     softmax_short_rows   a group of threads of one block keeps its row in registers; or, of 16 bits at level exact, its terms in shared memory
+     softmax_short_rows   a group of threads of one block keeps its row in registers
          each thread: loads its vectors; the row's maximum, by the warp and shared memory
          terms of its elements; their sum over the group
          stores the results
-     softmax_block_rows   at level fast: a block keeps its row in registers
+     softmax_block_rows   a block keeps its row in registers
          each thread: loads its vectors; the maximum of the block; terms; their sum over the block
          stores the results
-     softmax_long_rows    at level fast: blocks that are a cluster, or exchange messages, keep a row in registers
+     softmax_long_rows    blocks that are a cluster, or, at level fast, exchange messages, keep a row in registers
          each thread, for every row: reads its vectors from shared memory; the maximum of the block
          one thread starts the copy of the next row's part
          terms; their sum over the block, then over all blocks of the row, brought to one maximum
@@ -16,6 +16,8 @@
          each thread, for every row: waits for the copies of its elements; the maximum of the block
          terms; their sum over the block, then over all blocks of the row, brought to one maximum
          stores the results, and starts copies of the next row to the places that become free
+
+   At level exact a thread also keeps what the second pass would compute again, in shared memory.
 
    Rows that fit none are left to the two passes of axis.cu. Columns: axis_softmax_columns.cu. */
 #include "kernels/axis_softmax_exact.cuh"
@@ -221,7 +223,7 @@ static __device__ __forceinline__ void part_store(uint4 *to, int32_t left, int32
             __stcs(to + i * threads, results.of(kept[i]));
 }
 
-/* A row of a block, in registers. small: of fewer than LONG_THREADS threads. */
+/* A row of a block, in registers. small: also of fewer than LONG_THREADS threads. */
 template <class Row, int vectors, bool small> static __global__ void __launch_bounds__(LONG_THREADS, long_blocks(vectors))
 softmax_block_rows(const __grid_constant__ struct long_rows rows)
 {
@@ -250,7 +252,7 @@ softmax_block_rows(const __grid_constant__ struct long_rows rows)
     part_store<vectors>(to, left, threads, kept, results);
 }
 
-/* A row of a group of blocks, in registers while the next one is copied. */
+/* A row of a group of blocks, in registers while the next one is copied. small: as above. */
 template <class Row, int vectors, bool cluster, bool small> static __global__ void __launch_bounds__(LONG_THREADS, Row::in_shared && Row::is_short ? 2 : long_blocks(vectors))
 softmax_long_rows(const __grid_constant__ struct long_rows rows)
 {
@@ -652,7 +654,7 @@ template <class Row> static cudaError_t heavy_rows_start(const struct row_softma
     return places == 0 ? cudaSuccess : long_rows_start(call, softmax_heavy_rows<Row>, &need, stream, launched);
 }
 
-/* At level exact rows of one block are kept in registers, and those of clusters; few rows, and others, in shared memory. */
+/* Rows at level exact: many in registers, of a block of 16 bits or of a cluster; few, and longer ones, in shared memory. */
 template <class Element> static cudaError_t exact_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
 {
     constexpr uint64_t half = LONG_THREADS * 8;

@@ -199,11 +199,7 @@ static __device__ __forceinline__ typename Row::results columns_whole(const type
             sums[s] = parts[s].sum;
         whole.sum = combine.template operator()<side>(sums, add_sums());
     }
-    struct softmax_constants c;
-    constants_from<Fold, Row::is_logarithm>(partial_of_part<Fold>(whole), &c);
-    typename Row::results found;
-    found.set(c);
-    return found;
+    return results_of_row<Row>(whole);
 }
 
 template <class Row> static __global__ void __launch_bounds__(COLUMNS_SHAPE.threads, Row::heavy ? COLUMNS_SHAPE.blocks_heavy : COLUMNS_SHAPE.blocks)

@@ -70,7 +70,7 @@ template <class Element, bool whole> static __device__ __forceinline__ int32_t v
 /* Powers of two by which a row's reference may be above that of a part. */
 constexpr int32_t MOST_ABOVE = 24;
 
-/* keeps: in shared memory, what the second pass would compute again. */
+/* A row. keeps: in shared memory, what the second pass would compute again. missing_costs: a vector that is missing would have terms. */
 template <class Element_, bool logarithm, bool keeps> struct exact_row {
     typedef Element_ element;
     typedef softmax_fold<element, logarithm, true> Fold;
@@ -87,7 +87,7 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
         float max;
         uint128 sums[EXP_BINS];
         uint32_t top;      /* the maximum's place as a float's bits, of which the last 5 are left out */
-        bool usual, near;  /* the maximum: elements are reduced in f32; and what is kept of them is relative to 0, and within the range of f32 */
+        bool usual, near;  /* the maximum is such that elements are reduced in f32; that what is kept is relative to 0, and in the range of f32 */
         bool keeps_well;   /* what is kept serves a row of this maximum, or of a slightly larger one */
         explicit __device__ __forceinline__ terms(float max) : max(max)
         {
@@ -172,10 +172,12 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
                 float low;
                 const float value = vectors_value<element>(x[i / per_vector], i), fraction = exp_fraction_low_f32(bins <= 2 ? value : fmaxf(value, floor), &place, &low);
                 const uint32_t integer = (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(fraction), below = top - (place >> 5);
-                here[0] = exp_add_shifted(here[0], integer, place, bins <= 2 || below == 0);
 #pragma unroll
-                for (int bin = 1; bin < bins; bin++)
-                    here[bin] = exp_add_shifted(here[bin], integer, place, below == (uint32_t)bin);
+                for (int bin = 0; bin < bins; bin++) {
+                    const bool is_here = (bin == 0 && bins <= 2) || below == (uint32_t)bin;
+                    if (vectors > 4 || is_here) /* of more vectors registers would be spilled */
+                        here[bin] = exp_add_shifted(here[bin], integer, place, is_here);
+                }
                 kept[i] = is_short ? f32_from_bits(f32_bits(fmaf(fraction, unit, one)) + (place << 23)) : low;
                 if constexpr (in_shared)
                     if (i % per_vector == per_vector - 1)
@@ -224,7 +226,7 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
             return group_results<exact_row, threads, threads>(own(), row_members_of(threads, threads), &others);
         }
     };
-    /* own: of this block, in the first warp; of a part: with those of other blocks. All threads get the results of the row. */
+    /* All threads get the results of a row that the first warp has the sums of; own: those of this block. */
     static __device__ __forceinline__ results results_shared(const struct bin_sums &row)
     {
         __shared__ results of;

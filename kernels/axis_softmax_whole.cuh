@@ -131,24 +131,42 @@ static __device__ __forceinline__ struct bin_sums bin_sums_of(const uint128 sums
     part.nan = nan;
     return part;
 }
-/* The sum over a group's lanes of one warp, where it is not one number of 64 bits in each lane. */
+/* Parts of a row: added over a group's lanes of one warp, and those of several warps. What is not in the first bin, or has more than 64 bits, has functions of its
+   own, which need registers. */
 static __device__ __noinline__ struct bin_sums lanes_sum_bins(struct bin_sums part, uint32_t members)
 {
-    part.more = __ballot_sync(0xffffffffu, part.more != 0) != 0;
-    part.nan = (uint32_t)lanes_sum(part.nan, members);
+    uint64_t high = 0;
 #pragma unroll
     for (int i = 0; i < EXP_BINS; i++)
-        if (i == 0 || part.more != 0)
-            part.of[i] = lanes_sum((uint64_t)part.of[i], members) + (lanes_sum((uint64_t)(part.of[i] >> 64), members) << 64);
+        high |= (uint64_t)(part.of[i] >> 64);
+    const bool wide = __ballot_sync(0xffffffffu, high != 0) != 0;
+    part.more = __ballot_sync(0xffffffffu, part.more != 0) != 0;
+    part.nan = __ballot_sync(0xffffffffu, part.nan != 0) != 0 ? (uint32_t)lanes_sum(part.nan, members) : 0;
+#pragma unroll
+    for (int i = 0; i < EXP_BINS; i++)
+        if (i == 0 || part.more != 0) {
+            high = (uint64_t)(part.of[i] >> 64);
+            part.of[i] = lanes_sum((uint64_t)part.of[i], members);
+            if (wide)
+                part.of[i] += lanes_sum(high, members) << 64;
+        }
     return part;
 }
-/* Parts of a row: added over a group's lanes of one warp, and those of several warps. */
 static __device__ __forceinline__ void lanes_add(struct bin_sums *part, uint32_t members)
 {
     if (__ballot_sync(0xffffffffu, (part->more | part->nan | (uint64_t)(part->of[0] >> 64)) != 0) != 0)
         *part = lanes_sum_bins(*part, members);
     else
         part->of[0] = lanes_sum((uint64_t)part->of[0], members);
+}
+static __device__ __noinline__ struct bin_sums parts_sum_bins(struct bin_sums sum, const struct bin_sums *parts, uint32_t count)
+{
+#pragma unroll 1
+    for (int bin = 1; bin < EXP_BINS; bin++)
+#pragma unroll 8
+        for (uint32_t i = 1; i < count; i++)
+            sum.of[bin] += parts[i].of[bin];
+    return sum;
 }
 static __device__ __forceinline__ struct bin_sums parts_sum(const struct bin_sums *parts, uint32_t count)
 {
@@ -159,13 +177,7 @@ static __device__ __forceinline__ struct bin_sums parts_sum(const struct bin_sum
         sum.more |= parts[i].more;
         sum.nan |= parts[i].nan;
     }
-    if (sum.more != 0)
-#pragma unroll 1
-        for (uint32_t i = 1; i < count; i++)
-#pragma unroll
-            for (int bin = 1; bin < EXP_BINS; bin++)
-                sum.of[bin] += parts[i].of[bin];
-    return sum;
+    return sum.more != 0 ? parts_sum_bins(sum, parts, count) : sum;
 }
 template <class Partial> static __device__ __forceinline__ void lanes_add(Partial *partial, uint32_t members)
 {
@@ -192,7 +204,25 @@ template <class Fold> static __device__ __forceinline__ typename Fold::partial p
 }
 template <class Fold, class Partial> static __device__ __forceinline__ Partial partial_of_part(const Partial &part) { return part; }
 
-/* Results of the row whose part it is, or partial. Most often all terms are in the maximum's bin, which is near 0: then what constants_from does is short, and other
+/* Adds a bin's sum, below 2^96, as exp_bins_others does. */
+static __device__ __forceinline__ void others_add(pair *others, uint128 sum, int scale)
+{
+    const pair value = pair_scaled(exp_bin_value_96(sum), scale);
+    if (others->high == 0.0)
+        *others = value;
+    else if (sum != 0)
+        pair_combine(others, &value);
+}
+/* The same of all bins but the first. */
+static __device__ __noinline__ pair others_below(struct bin_sums part, int scale)
+{
+    pair others = pair_identity();
+#pragma unroll
+    for (int i = EXP_BINS; i-- > 1;)
+        others_add(&others, part.of[i], scale - 32 * i);
+    return others;
+}
+/* Results of a row, from its partial, or from its part, if that is all of it. Most often the maximum is near 0: then what constants_from does is short, and other
    threads wait less. */
 template <class Row> static __device__ __forceinline__ typename Row::results results_of_partial(const typename Row::Fold::partial &partial)
 {
@@ -205,12 +235,14 @@ template <class Row> static __device__ __forceinline__ typename Row::results res
 template <class Row> static __device__ __forceinline__ typename Row::results results_of_row(const typename Row::part &part)
 {
     if constexpr (Row::Fold::exact && Row::Fold::f32_terms)
-        if ((part.more | part.nan) == 0 && fabs(part.max) <= EXP_WHOLE) {
+        if (part.nan == 0 && fabs(part.max) <= EXP_WHOLE) {
             typename Row::results results;
             struct softmax_constants c;
             uint32_t place;
             const uint128 own = exp_integer_f32((float)part.max, &place);
-            const pair others = pair_scaled(exp_bin_value_96(part.of[0] - (own << (place & 31))), -(int)(place & 31) - EXP_FRACTION_F32);
+            const int scale = -(int)(place & 31) - EXP_FRACTION_F32;
+            pair others = part.more != 0 ? others_below(part, scale) : pair_identity();
+            others_add(&others, part.of[0] - (own << (place & 31)), scale);
             softmax_constants_finite(part.max, &others, &c);
             if constexpr (Row::is_logarithm)
                 softmax_constants_log(part.max, &others, &c);

@@ -231,7 +231,7 @@ constexpr struct {
 } ROW_SHAPE = {256, 4};
 /* Blocks of a multiprocessor at one time. Terms in f64 or integers need more registers. */
 constexpr int row_blocks(bool exact, size_t element_bytes) { return element_bytes == 8 ? 2 : exact ? 4 : 5; }
-/* At level fast a block keeps a longer row in registers, or a part of it, of 8 or 16 vectors of each thread. */
+/* A block keeps a longer row in registers, or a part of it, of 8 or 16 vectors of each thread. */
 constexpr int LONG_THREADS = 256;
 constexpr int long_blocks(int vectors) { return vectors <= 8 ? 3 : 2; }
 constexpr uint32_t CLUSTER_BLOCKS = 16; /* of a row, at most */
