@@ -658,8 +658,8 @@ template <class Row> static cudaError_t heavy_rows_start(const struct row_softma
 template <class Element> static cudaError_t exact_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
 {
     constexpr uint64_t half = LONG_THREADS * 8;
-    typedef exact_row<Element, false, true> Kept;
-    typedef exact_row<Element, false, false> Plain;
+    typedef bins_row<Element, false, true> Kept;
+    typedef bins_row<Element, false, false> Plain;
     const bool many = call->work.box.outer * ((vectors + half - 1) / half) >= 2 * (uint64_t)call->space->multiprocessors;
     cudaError_t code = cudaSuccess;
     if constexpr (Kept::is_short)

@@ -192,6 +192,7 @@ static __device__ __forceinline__ typename Row::results columns_whole(const type
                 nan[s] = parts[s].nan;
             whole.nan = combine.template operator()<side>(nan, [](uint32_t *a, uint32_t b) { *a |= b; });
         }
+        whole.more = (bins & ((1u << EXP_BINS) - 2)) != 0;
     } else {
         pair sums[side];
 #pragma unroll

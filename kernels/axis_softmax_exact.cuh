@@ -71,7 +71,7 @@ template <class Element, bool whole> static __device__ __forceinline__ int32_t v
 constexpr int32_t MOST_ABOVE = 24;
 
 /* A row. keeps: in shared memory, what the second pass would compute again. missing_costs: a vector that is missing would have terms. */
-template <class Element_, bool logarithm, bool keeps> struct exact_row {
+template <class Element_, bool logarithm, bool keeps> struct bins_row {
     typedef Element_ element;
     typedef softmax_fold<element, logarithm, true> Fold;
     typedef struct bin_sums part;
@@ -219,11 +219,11 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
         /* Members of groups smaller than 8 each compute the constants, and need no barrier. */
         template <int threads> __device__ __forceinline__ results results_of_group(const struct row_members &members) const
         {
-            return group_results<exact_row, threads, 8>(own(), members);
+            return group_results<bins_row, threads, 8>(own(), members);
         }
         template <int threads> __device__ __forceinline__ results results_of_blocks(const struct row_messages &others) const
         {
-            return group_results<exact_row, threads, threads>(own(), row_members_of(threads, threads), &others);
+            return group_results<bins_row, threads, threads>(own(), row_members_of(threads, threads), &others);
         }
     };
     /* All threads get the results of a row that the first warp has the sums of; own: those of this block. */
@@ -231,7 +231,7 @@ template <class Element_, bool logarithm, bool keeps> struct exact_row {
     {
         __shared__ results of;
         if (threadIdx.x < 32) {
-            const results found = results_of_row<exact_row>(row);
+            const results found = results_of_row<bins_row>(row);
             if (threadIdx.x == 0)
                 of = found;
         }
@@ -278,6 +278,6 @@ using quick_row_of = std::conditional_t<short_rows && sizeof(typename Element::s
                                         quick_row<Element, row_terms<Element>, row_results<Element>>>;
 template <class Element, bool logarithm, bool exact, bool short_rows>
 using row_of = std::conditional_t<sizeof(typename Element::value) == 8, whole_row<Element, logarithm, exact || logarithm>,
-                                  std::conditional_t<exact, exact_row<Element, logarithm, short_rows>,
+                                  std::conditional_t<exact, bins_row<Element, logarithm, short_rows>,
                                                      std::conditional_t<logarithm, quick_row<Element, log_terms<Element>, log_results<Element>>,
                                                                         quick_row_of<Element, short_rows>>>>;
