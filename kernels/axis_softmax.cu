@@ -31,13 +31,13 @@ template <class Element> struct row_kept {
     bool aligned; /* the row is whole vectors, on their boundaries */
 };
 
-/* Loads a thread's vectors; what is missing is -inf. full: of aligned rows no vector is missing, and threads of no row have the first one's. */
+/* Loads a thread's vectors; what is missing is -inf. full: of aligned rows no vector is. */
 template <class Element, int vectors, bool full>
 static __device__ __forceinline__ void row_load(const row_kept<Element> &row, uint32_t member, uint32_t members, uint4 kept[vectors])
 {
     typedef typename Element::stored stored;
     constexpr int count = Element::per_vector;
-    if (row.aligned && (full || (member + (vectors - 1) * members) * count < row.length)) { /* all */
+    if (row.aligned && (full ? row.length > 0 : (member + (vectors - 1) * members) * count < row.length)) { /* all */
 #pragma unroll
         for (int i = 0; i < vectors; i++)
             kept[i] = load_read_only(row.x + (member + i * members) * count);
@@ -253,7 +253,7 @@ softmax_block_rows(const __grid_constant__ struct long_rows rows)
 }
 
 /* A row of a group of blocks, in registers while the next one is copied. small: as above. */
-template <class Row, int vectors, bool cluster, bool small> static __global__ void __launch_bounds__(LONG_THREADS, Row::in_shared && Row::is_short ? 2 : long_blocks(vectors))
+template <class Row, int vectors, bool cluster, bool small> static __global__ void __launch_bounds__(LONG_THREADS, Row::any_size ? 2 : long_blocks(vectors))
 softmax_long_rows(const __grid_constant__ struct long_rows rows)
 {
     extern __shared__ __align__(16) unsigned char bytes[];
@@ -514,6 +514,7 @@ static struct long_rows long_rows_of(const struct softmax_work *work, uint64_t p
     return rows;
 }
 
+/* What is said is the same in every call, as other threads may launch the kernel. */
 static cudaError_t shared_memory_set(const void *kernel, size_t bytes)
 {
     const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
@@ -524,7 +525,7 @@ static cudaError_t shared_memory_set(const void *kernel, size_t bytes)
 struct blocks_need {
     int threads;
     uint64_t most, stage; /* vectors of a row that a block has, at most; at least, where messages are sent */
-    size_t bytes;         /* of shared memory */
+    size_t bytes, most_bytes; /* of shared memory; of any launch of the kernel */
     uint32_t places;
     bool cluster;
 };
@@ -541,12 +542,12 @@ static cudaError_t long_rows_start(const struct row_softmax_call *call, void (*k
     cudaLaunchConfig_t config = launch_config(least, need->threads, stream);
     cudaLaunchAttribute attribute = {};
     int resident = 0;
-    if (need->bytes > call->capacity.block_bytes)
+    if (need->most_bytes + (cluster ? sizeof(struct cluster_mail<struct bin_sums>) : 0) > call->capacity.block_bytes)
         return cudaSuccess;
     config.dynamicSmemBytes = need->bytes;
     config.attrs = &attribute;
     config.numAttrs = 1;
-    cudaError_t code = shared_memory_set(any, need->bytes);
+    cudaError_t code = shared_memory_set(any, need->most_bytes);
     if (cluster) {
         attribute.id = cudaLaunchAttributeClusterDimension;
         attribute.val.clusterDim.x = (unsigned int)least;
@@ -598,12 +599,12 @@ template <class Row, int vectors> static cudaError_t block_rows_start(const stru
     rows.each = work->box.length / Row::element::per_vector;
     const int threads = vectors == 8 ? threads_for<vectors>(rows.each) : LONG_THREADS;
     cudaLaunchConfig_t config = launch_config(work->box.outer, threads, stream);
-    void (*const kernel)(struct long_rows) = threads < LONG_THREADS ? softmax_block_rows<Row, vectors, vectors == 8> : softmax_block_rows<Row, vectors, Row::heavy>;
+    void (*const kernel)(struct long_rows) = threads < LONG_THREADS ? softmax_block_rows<Row, vectors, vectors == 8> : softmax_block_rows<Row, vectors, Row::any_size>;
     *launched = true;
     if (work->box.outer > INT32_MAX)
         return cudaErrorInvalidValue;
     config.dynamicSmemBytes = config.blockDim.x * shared_bytes<Row, vectors>();
-    const cudaError_t code = config.dynamicSmemBytes > 0 ? shared_memory_set((const void *)kernel, config.dynamicSmemBytes) : cudaSuccess;
+    const cudaError_t code = Row::in_shared ? shared_memory_set((const void *)kernel, LONG_THREADS * shared_bytes<Row, vectors>()) : cudaSuccess;
     return code == cudaSuccess ? cudaLaunchKernelEx(&config, kernel, rows) : code;
 }
 
@@ -614,10 +615,10 @@ static cudaError_t shared_rows_start(const struct row_softmax_call *call, cudaSt
     constexpr uint64_t most = LONG_THREADS * vectors;
     const uint64_t all = call->work.box.length / Row::element::per_vector, least = (all + most - 1) / most;
     const int threads = Row::in_shared ? threads_for<vectors>((all + least - 1) / least) : LONG_THREADS;
-    const struct blocks_need need = {threads, most, LONG_THREADS * 4, (size_t)threads * (vectors * sizeof(uint4) + shared_bytes<Row, vectors>()), 1, cluster};
-    constexpr bool any = Row::in_shared && Row::is_short; /* for whole blocks, too */
+    constexpr size_t of_thread = vectors * sizeof(uint4) + shared_bytes<Row, vectors>();
+    const struct blocks_need need = {threads, most, LONG_THREADS * 4, (size_t)threads * of_thread, LONG_THREADS * of_thread, 1, cluster};
     void (*const kernel)(struct long_rows)
-        = threads < LONG_THREADS ? softmax_long_rows<Row, vectors, cluster, Row::in_shared> : softmax_long_rows<Row, vectors, cluster, any>;
+        = threads < LONG_THREADS ? softmax_long_rows<Row, vectors, cluster, Row::in_shared> : softmax_long_rows<Row, vectors, cluster, Row::any_size>;
     return long_rows_start(call, kernel, &need, stream, launched);
 }
 template <class Row> static cudaError_t light_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
@@ -647,7 +648,8 @@ template <class Row> static cudaError_t heavy_rows_start(const struct row_softma
     typedef row_thread<Row> thread;
     constexpr uint64_t stage = thread::stage_vectors;
     const uint32_t places = (uint32_t)u64_min(call->capacity.block_bytes / (stage * sizeof(uint4)), HEAVY_SHAPE.places);
-    const struct blocks_need need = {thread::threads, places * stage, stage, places * stage * sizeof(uint4), places, false};
+    const size_t bytes = places * stage * sizeof(uint4);
+    const struct blocks_need need = {thread::threads, places * stage, stage, bytes, bytes, places, false};
     const uint64_t room = (uint64_t)HEAVY_SHAPE.blocks * (uint64_t)call->space->multiprocessors * places * stage;
     if (vectors > long_rows_most(true, sizeof(typename Row::element::stored)) && call->work.box.outer * vectors > room)
         return cudaSuccess; /* two passes */

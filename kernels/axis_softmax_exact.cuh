@@ -33,21 +33,25 @@ template <int vectors> struct shared_lows {
     __device__ __forceinline__ void set(int i, const float *of) const { memcpy(&own[i], of, sizeof *own); }
 };
 
-/* The terms of elements that are not reduced in f32, or whose maximum is not. */
-template <class Fold, class Element> static __device__ __noinline__ typename Fold::partial far_terms(const uint4 *x, int count, float max)
+/* The terms of elements that are not reduced in f32, or whose maximum is not; and M of that maximum, shifted to its place in its bin. */
+template <class Fold, class Element> static __device__ __noinline__ typename Fold::partial far_terms(const typename Element::stored *x, int count, float max)
 {
     typename Fold::partial partial = partial_of_max<Fold>((double)max);
 #pragma unroll 1
     for (int i = 0; i < count; i++)
-        exp_bins_add(&partial, (double)Element::load(((const typename Element::stored *)x)[i]), true);
+        exp_bins_add(&partial, (double)Element::load(x[i]), true);
     return partial;
 }
-
-/* M of the maximum, shifted, where its terms are far. */
-template <class Fold> static __device__ __noinline__ uint128 far_integer(float max)
+static __device__ __noinline__ uint128 far_integer(float max)
 {
     int64_t place;
-    const uint128 integer = exp_integer_any((double)max, Fold::f32_terms, &place);
+    const uint128 integer = exp_integer_any((double)max, true, &place);
+    return integer << (place & 31);
+}
+static __device__ __forceinline__ uint128 shifted_integer(float max)
+{
+    uint32_t place;
+    const uint128 integer = exp_integer_f32(max, &place);
     return integer << (place & 31);
 }
 
@@ -79,6 +83,7 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
     static constexpr bool is_logarithm = logarithm, is_short = !logarithm && sizeof(typename element::stored) == 2;
     static constexpr bool heavy = true, missing_costs = true, in_shared = keeps && !logarithm, keeps_low = in_shared && !is_short;
     typedef std::conditional_t<logarithm, whole_results_log<element>, std::conditional_t<is_short, whole_results_short<element>, whole_results<element>>> results;
+    static constexpr bool any_size = in_shared && is_short; /* kernels of any number of threads are as quick as those of all */
     typedef uint4 kept;
     template <int vectors> using shared_kept = std::conditional_t<is_short, shared_terms<vectors>, shared_lows<vectors>>;
     static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value));
@@ -87,19 +92,20 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
         float max;
         uint128 sums[EXP_BINS];
         uint32_t top;      /* the maximum's place as a float's bits, of which the last 5 are left out */
-        bool usual, near;  /* the maximum is such that elements are reduced in f32; that what is kept is relative to 0, and in the range of f32 */
+        bool usual, near;  /* the maximum is such that elements are reduced in f32; that exponentials relative to its reference follow from terms by shifts */
         bool keeps_well;   /* what is kept serves a row of this maximum, or of a slightly larger one */
         explicit __device__ __forceinline__ terms(float max) : max(max)
         {
             const float magnitude = fabsf(max);
             usual = magnitude <= EXP_LIMIT - EXP_BINS_RANGE;
-            keeps_well = near = magnitude <= (is_short ? 64 : EXP_WHOLE);
+            near = magnitude <= (is_short ? 64 : EXP_WHOLE); /* `unit` is a normal number */
+            keeps_well = magnitude <= EXP_WHOLE;
             top = place_of(max) >> 5;
 #pragma unroll
             for (int i = 0; i < EXP_BINS; i++)
                 sums[i] = 0;
         }
-        /* The reference, if the maximum is near. */
+        /* The reference, if it is not the maximum. */
         __device__ __forceinline__ uint32_t whole() const { return place_of(max) - f32_bits(EXP_PLACE_F32); }
         /* k: of in_shared a shared_kept; else vectors, which may be x. */
         template <int vectors, class Kept> __device__ __forceinline__ void take(const uint4 *x, Kept k)
@@ -120,7 +126,7 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
                 else
                     add<vectors, EXP_BINS>(x, smallest, k);
             } else if (is_finite((double)max)) {
-                uint4 copy[vectors]; /* in memory */
+                typename element::stored copy[count]; /* in memory */
                 memcpy(copy, x, sizeof copy);
                 const typename Fold::partial far = far_terms<Fold, element>(copy, count, max);
 #pragma unroll
@@ -150,11 +156,8 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
                 for (int i = 0; i < vectors; i++)
                     missing += vector_fill<element, whole>(&x[i], left - i * step, max);
             take<vectors>(x, k);
-            if (missing != 0 && is_finite((double)max)) {
-                uint32_t place;
-                const uint128 own = exp_integer_f32(max, &place);
-                sums[0] -= (usual ? own << (place & 31) : far_integer<Fold>(max)) * missing;
-            }
+            if (missing != 0 && is_finite((double)max))
+                sums[0] -= (usual ? shifted_integer(max) : far_integer(max)) * missing;
         }
         /* Adds terms to the first `bins` bins; of one or two bins, all elements are in these. */
         template <int vectors, int bins, class Kept> __device__ __forceinline__ void add(const uint4 *x, float smallest, const Kept &k)
@@ -162,7 +165,7 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
             constexpr int per_vector = element::per_vector, count = vectors * per_vector;
             /* what is below has no term, and, if the maximum is near, a result of 0 */
             const float floor = bins <= 2 ? 0.0f : near ? (float)((int32_t)whole() - SOFTMAX_RANGE_F32) * EXP_LN2_F32 : -(float)EXP_LIMIT;
-            /* of exponentials relative to the reference, times 2^SOFTMAX_UP_F32: what is multiplied by the place's power of two */
+            /* of exponentials relative to the reference, times 2^SOFTMAX_UP_F32: what is multiplied by the place's power of two, if the maximum is near */
             const float unit = is_short ? f32_from_bits((127u + SOFTMAX_UP_F32 - EXP_OFFSET - EXP_FRACTION_F32 - whole()) << 23) : 0.0f, one = unit * (1 << EXP_FRACTION_F32);
             uint64_t here[bins] = {};
             float kept[count];
@@ -192,7 +195,8 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
                         here[bin] = 0;
                 }
             }
-            keeps_well &= bins <= 2 || smallest >= (float)((int32_t)whole() - SOFTMAX_RANGE_F32 + MOST_ABOVE) * EXP_LN2_F32;
+            if constexpr (keeps_low) /* else what is far below has a result of 0 in any case */
+                keeps_well &= bins <= 2 || smallest >= (float)((int32_t)whole() - SOFTMAX_RANGE_F32 + MOST_ABOVE) * EXP_LN2_F32;
         }
         __device__ __forceinline__ struct bin_sums own() const { return bin_sums_of(sums, (double)max, max != max); }
         /* Whether what is kept serves the row, of whose blocks another may have the maximum: then it is brought to the row's reference. */

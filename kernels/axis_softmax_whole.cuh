@@ -1,4 +1,5 @@
-/* Softmax along rows as a fold's partials define it: of f64, and what level exact of other types shares with that (axis_softmax_exact.cuh). */
+/* Softmax along rows as a fold's partials define it: of f64; and what level exact of other types (axis_softmax_exact.cuh) shares with that, which are results, parts of
+   rows, and how those of a group's threads become results. */
 #pragma once
 
 #include "kernels/axis_softmax_fast.cuh"

@@ -406,64 +406,84 @@ static void test_shift(void)
 }
 
 /* Rows in device memory, aligned to 16 bytes, many times as many as a GPU has at a time, of three and of five warps, of up to half of the registers of a block, of all, of
-   three blocks, of eleven, and of more than a cluster has. Rows have different numbers, quarters from -7.5 to 7.5. Every fourth has parts that lie far from each other, so
-   that blocks do not agree on a reference; the half of these lies where elements are reduced relative to the maximum. */
+   three blocks, of eleven, and of more than a cluster has. Most have quarters from -7.5 to 7.5, which differ. Of each sixteen four have parts that lie far from each other, so that
+   blocks do not agree on a reference; three lie where elements are reduced in other ways; one has NaNs, one an infinity, in one part, and one is -inf. */
 enum { QUARTERS = 61 };
 static double row_number(uint64_t r, uint64_t i, uint64_t length)
 {
     static const double parts[] = {0, 2, -20, -60, -1900, -INFINITY, 9, -40};
-    return ((int)((i + r * 13) % QUARTERS) - 30) / 4.0 + (r % 4 == 3 ? parts[(i * 8 / length + r / 4) % 8] + (r % 8 == 7 ? 2040 : 0) : 0);
+    const double number = ((int)((i + r * 13) % QUARTERS) - 30) / 4.0;
+    const uint64_t part = i * 8 / length;
+    switch (r % 16) {
+    case 1: return number + 3000;
+    case 2: return number + 32600;
+    case 5: return part == 7 ? NAN : number;
+    case 6: return number - 40000;
+    case 9: return -INFINITY;
+    case 13: return part == 2 ? INFINITY : number;
+    case 3: case 7: case 11: case 15: return number + parts[(part + r / 4) % 8] + (r % 8 == 7 ? 2040 : 0);
+    default: return number;
+    }
 }
-static void test_rows_of(allfold_context *ctx, allfold_type type, uint64_t rows, uint64_t vectors)
+static bool row_is_nan(uint64_t r) { return r % 16 == 5 || r % 16 == 9 || r % 16 == 13; }
+static void test_rows_of(allfold_context *ctx, allfold_context *host, allfold_type type, uint64_t rows, uint64_t vectors)
 {
     const size_t element = allfold_type_bytes(type);
     const uint64_t length = vectors * 16 / element;
-    const double tolerance = type == ALLFOLD_F32 ? 1e-6 : type == ALLFOLD_F64 ? 1e-15 : 0x1p-8;
-    char *const x = host_block(rows * length * element, 16), *const y = host_block(rows * length * element, 16);
+    const double tolerance = type == ALLFOLD_F32 ? 1e-6 : 0x1p-8, least = type == ALLFOLD_F16 ? 0x1p-14 : 0x1p-126;
+    char *const x = host_block(rows * length * element, 16), *const y = host_block(rows * length * element, 16), *const expected = host_block(rows * length * element, 16);
     char *const device_x = device_block(ctx, rows * length * element, 16), *const device_y = device_block(ctx, rows * length * element, 16);
-    const allfold_view view = {.data = device_x, .outer = rows, .length = length, .inner = 1, .type = type, .cut = ALLFOLD_CUT_OUTER};
+    allfold_view view = {.data = device_x, .outer = rows, .length = length, .inner = 1, .type = type, .cut = ALLFOLD_CUT_OUTER};
     double terms[QUARTERS];
-    uint64_t wrong = 0;
+    uint64_t wrong = 0, other_bits = 0;
     for (int i = 0; i < QUARTERS; i++)
         terms[i] = exp((i - 30) / 4.0);
     for (uint64_t i = 0; i < rows * length; i++)
         element_put(type, x + i * element, 0, row_number(i / length, i % length, length));
     device_write(ctx, device_x, x, rows * length * element);
-    const bool done = allfold_softmax_axis(ctx, &view, device_y, type, NULL) == ALLFOLD_OK;
+    bool done = allfold_softmax_axis(ctx, &view, device_y, type, NULL) == ALLFOLD_OK;
     device_read(ctx, y, device_y, rows * length * element);
+    view.data = x;
+    if (host != NULL)
+        done &= allfold_softmax_axis(host, &view, expected, type, NULL) == ALLFOLD_OK;
     for (uint64_t r = 0; r < rows; r++) {
-        const bool apart = r % 4 == 3;
+        const bool plain = r % 4 == 0 || r % 16 == 10 || r % 16 == 14, nan = row_is_nan(r);
         double max = 0.0, sum = 0.0;
-        for (uint64_t i = 0; i < length && apart; i++)
+        for (uint64_t i = 0; i < length && !plain; i++)
             max = fmax(i == 0 ? -INFINITY : max, element_get(type, x, r * length + i));
-#define TERM(i) (apart ? exp(element_get(type, x, r * length + (i)) - max) : terms[((i) + r * 13) % QUARTERS])
-        for (uint64_t i = 0; i < length; i++)
+#define TERM(i) (plain ? terms[((i) + r * 13) % QUARTERS] : exp(element_get(type, x, r * length + (i)) - max))
+        for (uint64_t i = 0; i < length && !nan; i++)
             sum += TERM(i);
         for (uint64_t i = 0; i < length; i++) {
-            const double right = TERM(i) / sum;
-            wrong += !(fabs((double)element_get(type, y, r * length + i) - right) <= tolerance * fmax(right, 0x1p-126));
+            const double found = element_get(type, y, r * length + i), right = nan ? 0.0 : TERM(i) / sum;
+            wrong += nan ? found == found : !(fabs(found - right) <= tolerance * fmax(right, least));
+            other_bits += host != NULL && !nan && memcmp(y + (r * length + i) * element, expected + (r * length + i) * element, element) != 0;
         }
 #undef TERM
     }
-    tap_ok(done && wrong == 0, "softmax of %" PRIu64 " rows of %" PRIu64 " %s, level %d", rows, length, allfold_type_name(type), (int)ctx->level);
-    if (wrong > 0)
-        tap_note("%" PRIu64 " elements are wrong", wrong);
+    tap_ok(done && wrong == 0 && other_bits == 0, "softmax of %" PRIu64 " rows of %" PRIu64 " %s, level %d%s", rows, length, allfold_type_name(type), (int)ctx->level,
+           host != NULL ? ", with the bits of the CPU" : "");
+    if (wrong + other_bits > 0)
+        tap_note("%" PRIu64 " elements are wrong, %" PRIu64 " differ from the CPU's", wrong, other_bits);
     device_block_free(ctx, device_x, 16);
     device_block_free(ctx, device_y, 16);
     host_block_free(x, 16);
     host_block_free(y, 16);
+    host_block_free(expected, 16);
 }
 
 static void test_rows(void)
 {
     static const struct { uint64_t rows, few, vectors; } cases[] = {{3000, 60, 290}, {2700, 60, 525}, {2700, 60, 1100}, {2300, 60, 1500}, {2000, 60, 1900}, {1800, 40, 2300}, {700, 14, 6000}, {60, 2, 41000}, {20, 1, 70000}};
-    static const allfold_type types[] = {ALLFOLD_F32, ALLFOLD_BF16};
-    const bool many = test.plain->device->backend == &backend_cuda && !test.standin;
+    static const allfold_type types[] = {ALLFOLD_F32, ALLFOLD_BF16, ALLFOLD_F16};
+    const bool on_gpu = test.plain->device->backend == &backend_cuda, many = on_gpu && !test.standin;
+    allfold_context *const host = on_gpu ? open_or_skip("cpu", (allfold_options){.threads = 1, .level = ALLFOLD_LEVEL_EXACT}) : NULL;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int t = 0; t < 2; t++) {
-            test_rows_of(test.plain, types[t], many ? cases[i].rows : cases[i].few, cases[i].vectors);
-            test_rows_of(test.exact, types[t], many ? cases[i].rows : cases[i].few, cases[i].vectors);
+        for (int t = 0; t < 3; t++) {
+            test_rows_of(test.plain, NULL, types[t], many ? cases[i].rows : cases[i].few, cases[i].vectors);
+            test_rows_of(test.exact, host, types[t], many ? cases[i].rows : cases[i].few, cases[i].vectors);
         }
+    allfold_close(host);
 }
 
 static void test_sums_to_one(void)
