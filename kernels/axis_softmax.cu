@@ -243,7 +243,7 @@ softmax_block_rows(const __grid_constant__ struct long_rows rows)
     extern __shared__ __align__(16) unsigned char bytes[];
     const auto kept = kept_of<Row, vectors>(bytes, x);
     terms.template take_part<vectors, true>(x, kept, left * per_vector, threads * per_vector);
-    const typename Row::results results = Row::template results_of_block<LONG_THREADS>(terms.template of_block<LONG_THREADS>(warps));
+    const typename Row::results results = Row::results_of_block(terms.template of_block<LONG_THREADS>(warps));
     if constexpr (Row::keeps_low)
         if (!terms.keeps_well) {
             part_store<vectors>(to, left, threads, &x[0], results);

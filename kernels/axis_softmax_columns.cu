@@ -130,7 +130,7 @@ static __device__ __forceinline__ typename Row::results columns_quick(const type
 #pragma unroll
     for (int s = 0; s < side; s++)
         sums[s] = terms[s].sum_by([](auto *, const auto &) {});
-    return Row::template results_of_block<COLUMNS_SHAPE.threads>(combine.template operator()<side>(sums, [](struct row_sum *a, const struct row_sum &b) {
+    return Row::results_of_block(combine.template operator()<side>(sums, [](struct row_sum *a, const struct row_sum &b) {
         a->sum += b.sum;
         a->count += b.count;
     }));

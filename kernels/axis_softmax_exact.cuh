@@ -242,7 +242,7 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
         __syncthreads();
         return of;
     }
-    template <int threads> static __device__ __forceinline__ results results_of_block(const struct bin_sums &own) { return results_shared(own); }
+    static __device__ __forceinline__ results results_of_block(const struct bin_sums &own) { return results_shared(own); }
     template <int threads> static __device__ __forceinline__ results results_of_part(const struct bin_sums &own, const struct row_cluster<struct bin_sums> &others)
     {
         others.tell(own);

@@ -391,7 +391,7 @@ template <class Element, class Terms, class Results> struct quick_row {
         }
     };
     /* own: of this block. */
-    template <int threads> static __device__ __forceinline__ Results results_of_block(const struct row_sum &own) { return Results(1.0, own); }
+    static __device__ __forceinline__ Results results_of_block(const struct row_sum &own) { return Results(1.0, own); }
     template <int threads, class Others> static __device__ __forceinline__ Results results_of_part(const struct row_sum &own, const Others &others)
     {
         const struct row_sum whole = row_sum_of<threads, counts>(own, others);
