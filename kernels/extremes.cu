@@ -2,8 +2,7 @@
    thread. The smallest element is the largest of all with the other sign. All other places are found by axis_VALUE.cu. */
 #include "kernels/found.cuh"
 
-template <class Of> struct extreme_found {
-    typedef Of Element;
+template <class Element> struct extreme_found : found_quick<Element> {
     typedef struct never trial;
     static constexpr bool turns = true, marked = false, finishes = true;
     static constexpr uint64_t least = 32 * Element::per_vector;
@@ -47,7 +46,7 @@ template <class Of> struct extreme_found {
         float max; /* the element itself, of the sign that its zero has; NaN: the first one is found */
         bool nan;
         uint32_t best, at; /* the tile, UINT32_MAX while there is none, and the element in it */
-        __device__ __forceinline__ void start(uint32_t)
+        __device__ __forceinline__ void start(uint32_t, typename Partial::type *)
         {
             max = -INFINITY;
             nan = false;
@@ -82,7 +81,7 @@ template <class Of> struct extreme_found {
         float max;
         bool nan;
         uint32_t at; /* UINT32_MAX while there is none */
-        __device__ __forceinline__ void start(uint32_t)
+        __device__ __forceinline__ void start(uint32_t, typename Partial::type *)
         {
             max = -INFINITY;
             nan = false;

@@ -9,8 +9,9 @@
 
    Where Found has a trial, a cheaper way comes first, and rows, or a block's columns, for which it does not suffice are taken again. Splits are combined by the kernels of axis_VALUE.cu.
 
-   Found has Element; the least length of rows; placed(): whether places are looked for; Partial: its type, and combine(); row<vectors>, and column<vectors>: what a thread has found, how it takes a tile, what becomes of all that a warp has, and how a
-   partial is closed; trial, and tried<vectors>, which is a row or column of the cheaper way; place() and column_place(): where that was; of(), which makes the partial. */
+   Found has Element; the shape of its blocks; the least length of rows; begin(): what a block does first; placed(): whether places are looked for; Partial: its type, and combine(); row<vectors>, and column<vectors>:
+   what a thread has found, how it takes a tile, what becomes of all that a warp has, and how a partial is closed; trial, and tried<vectors>, which is a row or column of the cheaper way; place() and column_place(): where that
+   was; of(), which makes the partial. */
 #pragma once
 
 #define EXACT_TOTAL_DIGITS 48
@@ -27,6 +28,24 @@ struct never {
     static never of(const struct axis_work *, uint64_t) { return {false}; }
 };
 
+static inline bool places_wanted(const struct axis_work *work)
+{
+    bool wanted = work->finish == nullptr;
+    for (size_t i = 0; !wanted && i < work->finish->outputs; i++)
+        wanted = work->finish->of[i].indices != nullptr;
+    return wanted;
+}
+
+/* What is found with little memory, and finished with little code. */
+template <class Of> struct found_quick {
+    typedef Of Element;
+    static constexpr struct found_shape shape = found_shape_of(sizeof(typename Element::stored));
+    static constexpr bool is_long = false; /* blocks have much memory, and a result takes long, and many registers */
+    static constexpr bool stays = false;   /* a block takes some rows after the other: what it begins with takes long */
+    static constexpr size_t rows_bytes = 0, columns_bytes = 0; /* of shared memory */
+    static __device__ __forceinline__ void begin() {}
+};
+
 /* How something is found. signs: of a vector's words, which are turned. placed: places are wanted. */
 template <class Found> struct finder {
     enum terms terms;
@@ -35,10 +54,10 @@ template <class Found> struct finder {
     typename Found::trial trial;
 };
 
-/* How many parts to cut rows into, where there is room for `room` at a time: for once, if few of these stay empty; or for some times that. */
-static inline uint64_t parts_wanted(uint64_t rows, uint64_t room)
+/* How many parts to cut rows into, where there is room for `room` at a time: for once, if few of these stay empty and blocks end together; or for some times that. */
+template <class Found> static inline uint64_t parts_wanted(uint64_t rows, uint64_t room)
 {
-    return 4 * (room - room % rows) >= 3 * room ? room : FOUND_SHAPE.rounds * room;
+    return !Found::is_long && 4 * (room - room % rows) >= 3 * room ? room : Found::shape.rounds * room;
 }
 
 /* ---- rows */
@@ -53,10 +72,10 @@ template <class Found, class Row, uint32_t lanes, class Wanted>
 static __device__ __forceinline__ void rows_take(const struct logits_rows &rows, const struct rows_block &block, const struct finder<Found> &finder, uint64_t first, uint32_t items,
                                                  uint64_t index, float least, typename Found::Partial::type *found, const Wanted &wanted)
 {
-    constexpr uint32_t vectors = FOUND_SHAPE.vectors, tile = lanes * vectors, groups = 32 / lanes;
+    constexpr uint32_t vectors = Found::shape.vectors, tile = lanes * vectors, groups = 32 / lanes;
     const uint32_t lane = threadIdx.x % lanes, cut = 1u << block.cut_bits, parts = items << block.cut_bits;
 #pragma unroll 1
-    for (uint32_t of_warp = threadIdx.x / 32 * groups; of_warp < parts; of_warp += FOUND_SHAPE.threads / lanes) {
+    for (uint32_t of_warp = threadIdx.x / 32 * groups; of_warp < parts; of_warp += Found::shape.threads / lanes) {
         const uint32_t of_group = of_warp + threadIdx.x % 32 / lanes, part = groups == 1 || of_group < parts ? of_group : parts - 1; /* a warp's lanes go on together */
         const bool is_wanted = (groups == 1 || of_group < parts) && wanted(part >> block.cut_bits);
         if (__ballot_sync(0xffffffff, is_wanted) == 0)
@@ -65,20 +84,12 @@ static __device__ __forceinline__ void rows_take(const struct logits_rows &rows,
         item.elements.signs = finder.signs;
         Row row;
         uint32_t begin = item.begin + part % cut * tile;
-        const uint4 *next = (const uint4 *)item.elements.x + begin + lane;
-        row.start(item.begin);
+        const uint4 *own = (const uint4 *)item.elements.x + begin + lane;
+        row.start(item.begin, (typename Found::Partial::type *)nullptr);
 #pragma unroll 1
-        for (; begin < item.end; begin += cut * tile, next += cut * tile) {
+        for (; begin < item.end; begin += cut * tile, own += cut * tile) {
             uint4 x[vectors];
-            if (begin + tile <= item.whole) {
-#pragma unroll
-                for (uint32_t i = 0; i < vectors; i++)
-                    x[i] = item.elements.load(next + i * lanes);
-            } else {
-#pragma unroll
-                for (uint32_t i = 0; i < vectors; i++)
-                    x[i] = item.elements.at(begin + lane + i * lanes);
-            }
+            item.template load<lanes, vectors>(x, begin, own);
             row.template take<lanes>(x, begin + lane, least);
             if (Row::ends_at_nan && row.nan)
                 break;
@@ -107,6 +118,11 @@ static __device__ __forceinline__ typename Found::Partial::type item_partial(con
     return partial;
 }
 
+template <class Found> static __device__ __noinline__ void result_apart(const typename Found::Partial::type *partial, const struct axis_finish *finish, uint64_t r)
+{
+    result_finish<Found::monoid>(*partial, *finish, r);
+}
+
 /* The partial of a row, or of its split, becomes a result, or is stored. */
 template <class Found>
 static __device__ __forceinline__ void found_end(typename Found::Partial::type partial, const struct logits_rows &rows, const struct finder<Found> &finder,
@@ -114,6 +130,8 @@ static __device__ __forceinline__ void found_end(typename Found::Partial::type p
 {
     if constexpr (Found::turns)
         Found::turn(&partial, finder.signs);
+    if (Found::is_long && ends.finishes && rows.splits == 1)
+        return result_apart<Found>(&partial, &ends.finish, r);
     if (Found::finishes && ends.finishes && rows.splits == 1)
         return Found::turns && finder.signs != 0 ? result_finish<Found::monoid_turned>(partial, ends.finish, r) : result_finish<Found::monoid>(partial, ends.finish, r);
     partial_store(partial, rows, r, split);
@@ -122,75 +140,105 @@ static __device__ __forceinline__ void found_end(typename Found::Partial::type p
 }
 
 template <class Found, uint32_t lanes>
-static __global__ void __launch_bounds__(FOUND_SHAPE.threads, sizeof(typename Found::Element::stored) == 2 ? FOUND_SHAPE.blocks : FOUND_SHAPE.blocks_f32)
+static __global__ void __launch_bounds__(Found::shape.threads, Found::shape.blocks)
 rows_find(const __grid_constant__ struct logits_rows rows, const __grid_constant__ struct rows_block block, const __grid_constant__ struct finder<Found> finder,
           const __grid_constant__ struct logits_ends ends)
 {
     typedef typename Found::Partial::type partial_type;
-    typedef typename Found::template row<FOUND_SHAPE.vectors> row;
-    __shared__ partial_type found[FOUND_SHAPE.threads];
-    const uint64_t first = (uint64_t)blockIdx.x * block.items, left = rows.results * rows.splits - first;
-    const uint32_t items = left < block.items ? (uint32_t)left : block.items;
-    const uint64_t at = first + threadIdx.x; /* the item that this thread will finish */
-    bool unfinished = threadIdx.x < items;
-    uint64_t mark = MARK_NONE;
-    if (Found::marked && unfinished && rows.splits == 1 && ends.targets.of != nullptr) /* its loads are under way meanwhile */
-        mark = target_mark(&ends.targets, at, ends.x, ends.type, &ends.box, ends.first);
-    const auto end = [&](partial_type partial) {
-        if constexpr (Found::marked)
-            partial.target = mark;
-        found_end<Found>(partial, rows, finder, ends, at / rows.splits, (uint32_t)(at % rows.splits));
-    };
-    const auto all = [](uint32_t) { return true; };
-    if constexpr (Found::trial::tries) {
-        typedef typename Found::template tried<FOUND_SHAPE.vectors> tried;
-        __shared__ bool again[FOUND_SHAPE.threads];
-        if (finder.trial.wanted) {
-            rows_take<Found, tried, lanes>(rows, block, finder, first, items, ends.first, finder.trial.least(), found, all);
-            if (unfinished) {
-                const partial_type partial = item_partial<Found, tried>(found, threadIdx.x, block.cut_bits, finder.terms);
-                unfinished = !finder.trial.suffices(partial);
-                if (!unfinished)
-                    end(partial);
+    typedef typename Found::template row<Found::shape.vectors> row;
+    __shared__ partial_type found[Found::shape.parts];
+    uint64_t first = (uint64_t)blockIdx.x * block.items;
+    Found::begin();
+    do {
+        const uint64_t left = rows.results * rows.splits - first, at = first + threadIdx.x; /* the item that this thread will finish */
+        const uint32_t items = left < block.items ? (uint32_t)left : block.items;
+        bool unfinished = threadIdx.x < items;
+        uint64_t mark = MARK_NONE;
+        if (Found::marked && unfinished && rows.splits == 1 && ends.targets.of != nullptr) /* its loads are under way meanwhile */
+            mark = target_mark(&ends.targets, at, ends.x, ends.type, &ends.box, ends.first);
+        const auto end = [&](partial_type partial) {
+            if constexpr (Found::marked)
+                partial.target = mark;
+            found_end<Found>(partial, rows, finder, ends, at / rows.splits, (uint32_t)(at % rows.splits));
+        };
+        const auto all = [](uint32_t) { return true; };
+        if constexpr (Found::trial::tries) {
+            typedef typename Found::template tried<Found::shape.vectors> tried;
+            __shared__ bool again[Found::shape.threads];
+            if (finder.trial.wanted) {
+                rows_take<Found, tried, lanes>(rows, block, finder, first, items, ends.first, finder.trial.least(), found, all);
+                if (unfinished) {
+                    const partial_type partial = item_partial<Found, tried>(found, threadIdx.x, block.cut_bits, finder.terms);
+                    unfinished = !finder.trial.suffices(partial);
+                    if (!unfinished)
+                        end(partial);
+                }
             }
+            again[threadIdx.x] = unfinished;
+            __syncthreads();
+            rows_take<Found, row, lanes>(rows, block, finder, first, items, ends.first, -INFINITY, found, [&](uint32_t item) { return again[item]; });
+        } else {
+            rows_take<Found, row, lanes>(rows, block, finder, first, items, ends.first, -INFINITY, found, all);
         }
-        again[threadIdx.x] = unfinished;
-        __syncthreads();
-        rows_take<Found, row, lanes>(rows, block, finder, first, items, ends.first, -INFINITY, found, [&](uint32_t item) { return again[item]; });
-    } else {
-        rows_take<Found, row, lanes>(rows, block, finder, first, items, ends.first, -INFINITY, found, all);
-    }
-    if (unfinished)
-        end(item_partial<Found, row>(found, threadIdx.x, block.cut_bits, finder.terms));
+        if (unfinished)
+            end(item_partial<Found, row>(found, threadIdx.x, block.cut_bits, finder.terms));
+        if (Found::stays)
+            __syncthreads(); /* what was found is read */
+        first += (uint64_t)gridDim.x * block.items;
+    } while (Found::stays && first < rows.results * rows.splits);
+}
+
+/* A block's memory beyond what it has anyway. False: it is not there. */
+template <class Found, class Kernel> static bool shared_make(Kernel kernel, size_t bytes, cudaLaunchConfig_t *config)
+{
+    config->dynamicSmemBytes = bytes;
+    if (!Found::is_long
+        || (cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared) == cudaSuccess
+            && cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes) == cudaSuccess))
+        return true;
+    cudaGetLastError(); /* the caller's program must not find it */
+    return false;
 }
 
 /* A device has work for some times the warps that it has room for: so many that it does not matter when the last ones end, so few that blocks have
-   several rows to finish, if these are short. Few rows are split so that all blocks run at once, if they nearly fill the device. Without marks, few elements, whose time a second
+   several rows to finish, if these are short. Few rows are split (parts_wanted). Without marks, few elements, whose time a second
    launch would double, are for other kernels. */
 template <class Found> static cudaError_t rows_launch(const struct axis_work *work, int multiprocessors, uint32_t signs, void *stream, bool *launched)
 {
     typedef typename Found::Element Element;
-    constexpr uint32_t threads = FOUND_SHAPE.threads, warps = threads / 32, tile = 32 * FOUND_SHAPE.vectors, few = FOUND_SHAPE.lanes;
-    constexpr uint64_t rounds = FOUND_SHAPE.rounds, blocks = sizeof(typename Element::stored) == 2 ? FOUND_SHAPE.blocks : FOUND_SHAPE.blocks_f32;
-    const uint64_t room = (uint64_t)multiprocessors * blocks, together = room * warps, elements = work->box.outer * work->box.length;
+    constexpr struct found_shape shape = Found::shape;
+    constexpr uint32_t threads = shape.threads, warps = threads / 32, tile = 32 * shape.vectors, few = shape.lanes;
+    constexpr uint64_t rounds = shape.rounds;
+    const uint64_t room = (uint64_t)multiprocessors * shape.blocks, together = room * warps, elements = work->box.outer * work->box.length;
     if (!rows_fit(work) || work->box.length < Found::least || (!Found::marked && elements < together * tile * Element::per_vector))
         return cudaSuccess;
-    const struct logits_rows rows = rows_cut(work, parts_wanted(work->box.outer, room), warps * tile, PARTIAL_STRIDE<typename Found::Partial::type>);
+    /* of rows that are too few for each warp to have one, a part has four warps */
+    const struct logits_rows rows = rows_cut(work, parts_wanted<Found>(work->box.outer, room * (warps / 4)), 4 * tile, PARTIAL_STRIDE<typename Found::Partial::type>);
     const uint64_t items = rows.results * rows.splits;
     const struct finder<Found> finder = {monoid_facts[work->monoid].terms, signs, Found::placed(work), Found::trial::of(work, u64_min(rows.length, (uint64_t)rows.chunk * Element::per_vector))};
     /* what a row ends with takes as long as a tile: several short ones share a warp, if there are enough of them, or they would leave lanes without a vector */
     const bool shared = rows.length <= 2 * tile * Element::per_vector && (items >= 2 * room * (threads / few) || rows.length <= tile / 2 * Element::per_vector);
     const auto kernel = shared ? rows_find<Found, few> : rows_find<Found, 32>;
-    struct rows_block block = {1, 2};
-    static_assert(warps == 4, "as many as a row is cut among");
+    struct rows_block block = {warps / 4, 2};
+    static_assert(warps % 4 == 0, "as many as a part is cut among");
     if (shared || items >= rounds * together / 2 || rows.length <= tile * Element::per_vector) {
         const uint32_t groups = shared ? threads / few : warps;
-        block = {groups * (uint32_t)u64_max(1, u64_min(threads / groups, items / (rounds * room * groups))), 0};
+        block = {groups * (uint32_t)u64_max(1, u64_min(shape.parts / groups, items / ((Found::stays ? 4 * rounds : rounds) * room * groups))), 0};
     }
-    const cudaLaunchConfig_t config = launch_config((items + block.items - 1) / block.items, threads, stream);
+    const uint64_t blocks = (items + block.items - 1) / block.items;
+    cudaLaunchConfig_t config = launch_config(Found::stays ? u64_min(blocks, room) : blocks, threads, stream);
+    if (!shared_make<Found>(kernel, Found::rows_bytes, &config))
+        return cudaSuccess;
     *launched = true;
-    const cudaError_t code = cudaLaunchKernelEx(&config, kernel, rows, block, finder, ends_of(work));
-    return code == cudaSuccess && rows.splits > 1 ? (cudaError_t)rows_end(work, rows.splits, stream) : code;
+    struct logits_ends ends = ends_of(work);
+    /* a kernel of its own finishes faster, if there is room for the partials */
+    const bool apart = Found::is_long && ends.finishes && work->window.memory == nullptr && work->bytes / PARTIAL_STRIDE<typename Found::Partial::type> >= work->box.outer;
+    if (apart) {
+        ends.finishes = false;
+        ends.targets.of = nullptr;
+    }
+    const cudaError_t code = cudaLaunchKernelEx(&config, kernel, rows, block, finder, ends);
+    return code == cudaSuccess && (rows.splits > 1 || apart) ? (cudaError_t)rows_end(work, rows.splits, stream) : code;
 }
 
 /* ---- columns */
@@ -206,7 +254,7 @@ static __device__ __forceinline__ column_walk<typename Found::Element> columns_t
     Row of[side];
 #pragma unroll
     for (int s = 0; s < side; s++)
-        of[s].start(0);
+        of[s].start(0, &found[threadIdx.x * side + s]);
     if constexpr (Found::turns)
         walk.signs = finder.signs;
     walk.for_each([&](int s, const uint4 *x, uint32_t first) {
@@ -226,16 +274,18 @@ static __device__ __forceinline__ column_walk<typename Found::Element> columns_t
 }
 
 template <class Found>
-static __global__ void __launch_bounds__(FOUND_SHAPE.threads, FOUND_SHAPE.blocks_columns)
+static __global__ void __launch_bounds__(Found::shape.columns_threads, Found::shape.columns_blocks)
 columns_find(const __grid_constant__ struct logits_columns cut, const __grid_constant__ struct finder<Found> finder, const __grid_constant__ struct logits_ends ends)
 {
     typedef column_words<typename Found::Element> words;
     typedef typename Found::Partial::type partial_type;
-    __shared__ partial_type found[FOUND_SHAPE.threads * words::side];
+    extern __shared__ __align__(16) unsigned char bytes[];
+    partial_type *const found = (partial_type *)(bytes + Found::columns_bytes);
     const auto part = [&](uint32_t i) { return &found[i]; };
     const auto combine = [](partial_type *a, partial_type *b) { Found::Partial::combine(a, b); };
     uint32_t ended = 0; /* a bit for each of the thread's columns that a trial sufficed for */
-    const auto bit_of = [](const auto &walk, uint64_t r) { return 1u << ((uint32_t)(r - walk.first) / FOUND_SHAPE.threads); };
+    const auto bit_of = [](const auto &walk, uint64_t r) { return 1u << ((uint32_t)(r - walk.first) / Found::shape.columns_threads); };
+    Found::begin();
     if constexpr (Found::trial::tries)
         if (finder.trial.wanted) {
             __shared__ bool again;
@@ -263,15 +313,17 @@ columns_find(const __grid_constant__ struct logits_columns cut, const __grid_con
 template <class Found> static cudaError_t columns_launch(const struct axis_work *work, int multiprocessors, uint32_t signs, void *stream, bool *launched)
 {
     typedef column_words<typename Found::Element> words;
-    constexpr uint32_t threads = FOUND_SHAPE.threads;
-    const uint64_t room = (uint64_t)multiprocessors * FOUND_SHAPE.blocks_columns * threads, columns = work->box.outer * work->box.inner / words::side;
+    constexpr uint32_t threads = Found::shape.columns_threads;
+    const uint64_t room = (uint64_t)multiprocessors * Found::shape.columns_blocks * threads, columns = work->box.outer * work->box.inner / words::side;
     struct logits_columns cut;
     if (columns == 0 || columns * work->box.length < room * words::rows
-        || !columns_cut<typename Found::Element>(work, threads, parts_wanted(columns, room), PARTIAL_STRIDE<typename Found::Partial::type>, &cut))
+        || !columns_cut<typename Found::Element>(work, threads, parts_wanted<Found>(columns, room), PARTIAL_STRIDE<typename Found::Partial::type>, &cut))
         return cudaSuccess;
     struct finder<Found> finder = {monoid_facts[work->monoid].terms, signs, Found::placed(work), Found::trial::of(work, cut.rows.chunk)};
-    finder.trial.wanted = finder.trial.wanted && cut.rows.chunk >= FOUND_SHAPE.least_tried;
-    const cudaLaunchConfig_t config = launch_config(cut.blocks * cut.rows.splits, threads, stream);
+    finder.trial.wanted = finder.trial.wanted && cut.rows.chunk >= LEAST_TRIED;
+    cudaLaunchConfig_t config = launch_config(cut.blocks * cut.rows.splits, threads, stream);
+    if (!shared_make<Found>(columns_find<Found>, Found::columns_bytes + threads * words::side * sizeof(typename Found::Partial::type), &config))
+        return cudaSuccess;
     *launched = true;
     const cudaError_t code = cudaLaunchKernelEx(&config, columns_find<Found>, cut, finder, ends_of(work));
     return code == cudaSuccess && cut.rows.splits > 1 ? (cudaError_t)rows_end(work, cut.rows.splits, stream) : code;

@@ -156,14 +156,12 @@ int normalise_launch(const struct softmax_work *work, const struct softmax_const
    of their monoids, elements are floating-point numbers of at most 4 bytes, and are many, and those of a long row, or columns of whole words, are neighbours and aligned.
      logits_launch          level fast: logits of rows, sums of exponentials of rows and columns
      extremes_launch        argmin and argmax of rows and columns, if results are finished and NaN is one
-     counted_rows_launch    level exact: logits and sums of exponentials of rows of bf16, by counting values
-     exact_rows_launch      level exact: the same of rows of all types
-     exact_columns_launch   level exact: sums of exponentials of columns */
+     counted_rows_launch    level exact: logits of very long rows of bf16, by counting values
+     exponentials_launch    level exact: logits of rows, sums of exponentials of rows and columns */
 int logits_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int extremes_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int counted_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
-int exact_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
-int exact_columns_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
+int exponentials_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 /* Folds as fold_launch_to. *launched is false, and nothing has happened, unless these are exact sums of exponentials of many elements of at most 4 bytes. */
 int exact_whole_launch(const struct work *work, const struct fold_space *space, void *stream, bool *launched);
 /* Gives partials of monoids with marks, at work->partials, the marks of their targets, and finishes results of them. */

@@ -49,22 +49,15 @@ int logits_end_launch(const struct axis_work *work, void *stream)
 
 /* ---- level fast */
 
-template <class Of, bool weighted, bool half> struct sums_found {
-    typedef Of Element;
+template <class Element, bool weighted, bool half> struct sums_found : found_quick<Element> {
     typedef fast_partial<weighted> Partial;
     typedef std::conditional_t<weighted || half, struct never, struct half_trial> trial;
     template <int vectors> using row = fast_row<Element, weighted, vectors, half>;
     template <int vectors> using column = row<vectors>;
     template <int vectors> using tried = fast_row<Element, false, vectors, true>;
     static constexpr bool turns = false, marked = weighted, finishes = !half;
-    static bool placed(const struct axis_work *work)
-    {
-        bool wanted = weighted && work->finish == nullptr;
-        for (size_t i = 0; weighted && !wanted && i < work->finish->outputs; i++)
-            wanted = work->finish->of[i].indices != nullptr;
-        return wanted;
-    }
-    static constexpr uint64_t least = weighted ? 256 : FOUND_SHAPE.least_tried;
+    static bool placed(const struct axis_work *work) { return weighted && places_wanted(work); }
+    static constexpr uint64_t least = weighted ? 256 : LEAST_TRIED;
     static constexpr enum monoid monoid = weighted ? MONOID_logits : MONOID_sumexp_quick, monoid_turned = monoid;
     template <uint32_t lanes, class Item> static __device__ __forceinline__ uint32_t place(const row_logits &row, const Item &item, float max)
     {

@@ -1,16 +1,15 @@
-/* What the kernels of found.cuh, log_probs_exact.cu and log_probs_counted.cu share: partials, how rows are cut among blocks, and where the maximum is. */
+/* What the kernels of found.cuh, log_probs_exact.cu and log_probs_counted.cu share: partials, how rows and columns are cut among blocks, and where the maximum is. */
 #pragma once
 
 #include "kernels/axis_softmax_fast.cuh"
 #include "kernels/columns.cuh"
 #include "kernels/kernels.h"
 
-/* What a thread has found of a row; the sums, relative to exp(max), are those of level fast. */
-struct row_logits {
+/* What a thread has found of a row. */
+struct row_largest {
     float max; /* -inf before there is any element above it */
     bool nan;
     uint32_t best; /* the first vector of the tile in which max is */
-    double sum, weights;
 };
 
 /* A row's elements in vectors, or what they are with other signs: `signs` has the bits of a word that are turned. In the last, what is behind the end is -inf. */
@@ -52,7 +51,7 @@ static __device__ __forceinline__ uint32_t row_place(const row_vectors<Element> 
 
 /* The first place of a group's maximum, or of its first NaN; UINT32_MAX: there is none above -inf. */
 template <int group, class Element>
-static __device__ __forceinline__ uint32_t group_place(const row_vectors<Element> &elements, const struct row_logits &row, uint32_t begin, uint32_t end, float max)
+static __device__ __forceinline__ uint32_t group_place(const row_vectors<Element> &elements, const struct row_largest &row, uint32_t begin, uint32_t end, float max)
 {
     uint32_t place = UINT32_MAX;
     if (max != max && row.nan)
@@ -63,21 +62,25 @@ static __device__ __forceinline__ uint32_t group_place(const row_vectors<Element
     return place;
 }
 
-/* Partials: sums of exponentials alone, or all that log-probabilities need. */
+/* Partials at level exact: sums of exponentials alone, or all that log-probabilities need. */
 template <bool weighted> struct exact_partial {
     typedef struct exp_bins type;
     static __device__ __forceinline__ type of_nothing() { return exp_bins_identity(); }
     static __device__ __forceinline__ struct exp_bins *bins(type *partial) { return partial; }
+    static __device__ __forceinline__ struct exp_bins *weights(type *) { return nullptr; }
     static __device__ __forceinline__ void add(type *partial, double x) { exp_bins_add(partial, x, false); }
     static __device__ __forceinline__ void raise(type *partial, double max, int64_t bin) { exp_bins_raise(partial, max, bin); }
+    static __device__ __forceinline__ void combine(type *a, const type *b) { exp_bins_combine(a, b); }
     static __device__ __forceinline__ void close(type *partial, uint64_t) { exp_bins_settle(partial); }
 };
 template <> struct exact_partial<true> {
     typedef struct logits_exact type;
     static __device__ __forceinline__ type of_nothing() { return logits_exact_of_nothing(); }
     static __device__ __forceinline__ struct exp_bins *bins(type *partial) { return &partial->bins; }
+    static __device__ __forceinline__ struct exp_bins *weights(type *partial) { return &partial->weights; }
     static __device__ __forceinline__ void add(type *partial, double x) { logits_exact_add(partial, x); }
     static __device__ __forceinline__ void raise(type *partial, double max, int64_t bin) { logits_exact_raise(partial, max, bin); }
+    static __device__ __forceinline__ void combine(type *a, const type *b) { logits_exact_combine(a, b); }
     static __device__ __forceinline__ void close(type *partial, uint64_t index)
     {
         exp_bins_settle(&partial->bins);
@@ -117,6 +120,19 @@ template <class Element, bool turns = false> struct row_item {
         end = begin + rows.chunk < all ? begin + rows.chunk : all;
         whole = rows.length / Element::per_vector;
         elements = {(const typename Element::stored *)rows.x + row * rows.stride, rows.length, 0};
+    }
+    /* The tile of a group of lanes that begins with vector `begin`: this lane's vectors, the first of which is at `own`. */
+    template <uint32_t lanes, uint32_t vectors> __device__ __forceinline__ void load(uint4 *x, uint32_t begin, const uint4 *own) const
+    {
+        if (begin + lanes * vectors <= whole) {
+#pragma unroll
+            for (uint32_t i = 0; i < vectors; i++)
+                x[i] = elements.load(own + i * lanes);
+        } else {
+#pragma unroll
+            for (uint32_t i = 0; i < vectors; i++)
+                x[i] = elements.at(begin + threadIdx.x % lanes + i * lanes);
+        }
     }
 };
 

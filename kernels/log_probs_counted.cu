@@ -1,5 +1,4 @@
-/* Log-probabilities of rows of bf16 at level exact, or only sums of exponentials: an element's term is a function of its 16 bits, and a row has few
-   distinct values.
+/* Log-probabilities of very long rows of bf16 at level exact: an element's term is a function of its 16 bits, and a row has few distinct values.
 
      counted_rows_fold
          the block: the terms, and weights, of all usual values, in shared memory; then rows, or splits, one after the other
@@ -19,11 +18,11 @@ static __device__ __forceinline__ int32_t bf16_place(float x)
 }
 
 /* Of the numbers from 2^-9 to 2^7, of either sign, and 0: terms, and how often they are in a row. Other elements of the row are listed. */
-template <bool weighted> struct row_counts {
+struct row_counts {
     static constexpr uint32_t least = (127 - 9) << 7, half = 16 << 7, sign = 0x8000, zero = 2 * half, values = zero + 1, nothing = 0xff80;
     static constexpr uint32_t threads = COUNTED_SHAPE.threads, tile = threads * COUNTED_SHAPE.vectors * 8, room = 512;
     uint64_t terms[values]; /* high 2^32 + low */
-    uint32_t weights[weighted ? values : 1];
+    uint32_t weights[values];
     uint32_t counts[values], listed;
     uint16_t list[room + tile];
     static __device__ __forceinline__ float value(uint32_t i)
@@ -39,8 +38,7 @@ template <bool weighted> struct row_counts {
             const double x = (double)value(i);
             const uint64_t term = exp_integer_f64(x, &place, NULL, false);
             terms[i] = (uint64_t)(term >> EXP_LOW_BITS) << 32 | (term & ((1u << EXP_LOW_BITS) - 1));
-            if constexpr (weighted)
-                weights[i] = exp_weight_near(x, term, exp_distance_shift((int32_t)(exp_place_f64(place) >> 5)));
+            weights[i] = exp_weight_near(x, term, exp_distance_shift((int32_t)(exp_place_f64(place) >> 5)));
             counts[i] = 0;
         }
         if (threadIdx.x == 0)
@@ -58,28 +56,26 @@ template <bool weighted> struct row_counts {
             list[atomicAdd(&listed, 1u)] = (uint16_t)bits;
     }
     /* Adds this thread's share of the listed elements. */
-    __device__ __forceinline__ void add_listed(typename exact_partial<weighted>::type *partial) const
+    __device__ __forceinline__ void add_listed(struct logits_exact *partial) const
     {
 #pragma unroll 1
         for (uint32_t i = threadIdx.x; i < listed; i += threads) {
             const element_bf16 element = {list[i]};
-            exact_partial<weighted>::add(partial, (double)load_bf16(element));
+            logits_exact_add(partial, (double)load_bf16(element));
         }
     }
     /* Adds this thread's share of the values that were counted, none larger than the partial's maximum, and clears their counters. */
-    __device__ __forceinline__ void add_counted(typename exact_partial<weighted>::type *partial)
+    __device__ __forceinline__ void add_counted(struct logits_exact *partial)
     {
-        struct exp_bins *const bins = exact_partial<weighted>::bins(partial);
 #pragma unroll 1
         for (uint32_t i = threadIdx.x; i < values; i += threads) {
             const uint64_t count = counts[i], term = terms[i];
             if (count == 0)
                 continue;
             const int32_t place = bf16_place(value(i));
-            const int64_t lower = bins->bin - (place >> 5);
-            exp_bins_take(bins, lower, (((uint128)((uint32_t)(term >> 32) * count) << EXP_LOW_BITS) + (uint32_t)term * count) << (place & 31));
-            if constexpr (weighted)
-                exp_bins_take(&partial->weights, lower, (uint128)(weights[i] * count) << (place & 31));
+            const int64_t lower = partial->bins.bin - (place >> 5);
+            exp_bins_take(&partial->bins, lower, (((uint128)((uint32_t)(term >> 32) * count) << EXP_LOW_BITS) + (uint32_t)term * count) << (place & 31));
+            exp_bins_take(&partial->weights, lower, (uint128)(weights[i] * count) << (place & 31));
             counts[i] = 0;
         }
     }
@@ -95,16 +91,13 @@ template <int threads> static __device__ __forceinline__ void bins_share(struct 
     __syncthreads(); /* the memory that was shared is used again */
 }
 
-template <bool weighted>
 static __global__ void __launch_bounds__(COUNTED_SHAPE.threads, COUNTED_SHAPE.blocks)
 counted_rows_fold(const __grid_constant__ struct logits_rows rows, uint64_t index) /* along the axis, of x[0] */
 {
     constexpr int threads = COUNTED_SHAPE.threads, vectors = COUNTED_SHAPE.vectors;
     typedef element<ALLFOLD_BF16> Element;
-    typedef exact_partial<weighted> Partial;
-    typedef typename Partial::type partial_type;
     extern __shared__ __align__(16) unsigned char bytes[];
-    row_counts<weighted> &own = *(row_counts<weighted> *)bytes;
+    row_counts &own = *(row_counts *)bytes;
     own.make();
 #pragma unroll 1
     for (uint64_t item = blockIdx.x; item < rows.results * rows.splits; item += gridDim.x) {
@@ -112,8 +105,8 @@ counted_rows_fold(const __grid_constant__ struct logits_rows rows, uint64_t inde
         const uint32_t split = (uint32_t)(item % rows.splits), all = (rows.length + Element::per_vector - 1) / Element::per_vector;
         const uint32_t begin = split * rows.chunk, end = begin + rows.chunk < all ? begin + rows.chunk : all;
         const row_vectors<Element> elements = {(const typename Element::stored *)rows.x + r * rows.stride, rows.length, 0};
-        struct row_logits row = {-INFINITY, false, begin, 0.0, 0.0};
-        partial_type partial = Partial::of_nothing();
+        struct row_largest row = {-INFINITY, false, begin};
+        struct logits_exact partial = logits_exact_of_nothing();
 #pragma unroll 1
         for (uint32_t first = begin; first < end; first += threads * vectors) {
             const uint32_t v = first + threadIdx.x;
@@ -145,19 +138,16 @@ counted_rows_fold(const __grid_constant__ struct logits_rows rows, uint64_t inde
         float max = row.nan ? (float)NAN : row.max;
         group_share<threads>(&max, threads, take_larger());
         if (max > -INFINITY)
-            Partial::raise(&partial, (double)max, bf16_bin(max));
+            logits_exact_raise(&partial, (double)max, bf16_bin(max));
         own.add_listed(&partial);
         own.add_counted(&partial);
-        bins_share<threads>(Partial::bins(&partial));
-        uint32_t place = UINT32_MAX;
-        if constexpr (weighted) {
-            bins_share<threads>(&partial.weights);
-            place = group_place<threads>(elements, row, begin, end, max);
-        }
+        bins_share<threads>(&partial.bins);
+        bins_share<threads>(&partial.weights);
+        const uint32_t place = group_place<threads>(elements, row, begin, end, max);
         if (threadIdx.x == 0) {
             own.listed = 0;
-            Partial::bins(&partial)->nan = max != max;
-            Partial::close(&partial, place == UINT32_MAX ? ALLFOLD_NO_INDEX : index + place);
+            partial.bins.nan = max != max;
+            exact_partial<true>::close(&partial, place == UINT32_MAX ? ALLFOLD_NO_INDEX : index + place);
             partial_store(partial, rows, r, split);
         }
         __syncthreads();
@@ -165,14 +155,14 @@ counted_rows_fold(const __grid_constant__ struct logits_rows rows, uint64_t inde
 }
 
 /* Partials are finished by a kernel of their own, a thread a row. Without room for those of all rows, or for a block's table, other kernels fold. */
-template <bool weighted> static int counted_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
+int counted_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
 {
-    constexpr size_t bytes = sizeof(row_counts<weighted>), partial_bytes = PARTIAL_STRIDE<typename exact_partial<weighted>::type>;
+    constexpr size_t bytes = sizeof(struct row_counts), partial_bytes = PARTIAL_STRIDE<struct logits_exact>;
     const uint64_t blocks = (uint64_t)multiprocessors * COUNTED_SHAPE.blocks;
-    const auto kernel = counted_rows_fold<weighted>;
-    if (work->bytes / partial_bytes < work->box.outer)
+    *launched = false;
+    if (work->monoid != MONOID_logits_exact || work->type != ALLFOLD_BF16 || work->box.length < COUNTED_SHAPE.least || !rows_fit(work) || work->bytes / partial_bytes < work->box.outer)
         return cudaSuccess;
-    if (cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes) != cudaSuccess) {
+    if (cudaFuncSetAttribute((const void *)counted_rows_fold, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes) != cudaSuccess) {
         cudaGetLastError(); /* the caller's program must not find it */
         return cudaSuccess;
     }
@@ -180,16 +170,6 @@ template <bool weighted> static int counted_launch(const struct axis_work *work,
     cudaLaunchConfig_t config = launch_config(u64_min(blocks, rows.results * rows.splits), COUNTED_SHAPE.threads, stream);
     config.dynamicSmemBytes = bytes;
     *launched = true;
-    const int code = cudaLaunchKernelEx(&config, kernel, rows, work->first);
+    const int code = cudaLaunchKernelEx(&config, counted_rows_fold, rows, work->first);
     return code == cudaSuccess ? rows_end(work, rows.splits, stream) : code;
-}
-
-int counted_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
-{
-    *launched = false;
-    if (work->type != ALLFOLD_BF16 || work->box.length < COUNTED_SHAPE.least || !rows_fit(work))
-        return cudaSuccess;
-    if (work->monoid == MONOID_logits_exact)
-        return counted_launch<true>(work, multiprocessors, stream, launched);
-    return work->monoid == MONOID_sumexp_f64_exact ? counted_launch<false>(work, multiprocessors, stream, launched) : cudaSuccess;
 }

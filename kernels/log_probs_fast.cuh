@@ -3,6 +3,11 @@
 
 #include "kernels/found.cuh"
 
+/* The sums are relative to exp(max). */
+struct row_logits : row_largest {
+    double sum, weights;
+};
+
 /* Partials: sums of exponentials alone, or all that log-probabilities need. */
 template <bool weighted> struct fast_partial {
     typedef sumexp_quick_f32 type;
@@ -76,7 +81,7 @@ template <class Element, bool weighted, int vectors, bool half> struct fast_row 
         anchor.least = (whole - SOFTMAX_RANGE_F32) * EXP_LN2_F32;
         anchor.shift = EXP_SHIFT_F32 - whole;
     }
-    __device__ __forceinline__ void start(uint32_t first)
+    template <class Partial> __device__ __forceinline__ void start(uint32_t first, Partial *)
     {
         max = -INFINITY;
         nan = false;

@@ -34,6 +34,45 @@ static __device__ __forceinline__ uint32_t lanes_max(uint32_t x)
 #endif
 }
 
+/* x 2^places; from 32 places on, 0. */
+static __device__ __forceinline__ uint32_t shifted_left(uint32_t x, uint32_t places)
+{
+#ifdef __NVCC__
+    asm("shl.b32 %0, %0, %1;" : "+r"(x) : "r"(places));
+    return x;
+#else
+    return places < 32 ? x << places : 0;
+#endif
+}
+
+/* One of two, in registers: of several in an array a compiler makes memory. */
+static __device__ __forceinline__ uint32_t selected(bool first, uint32_t a, uint32_t b)
+{
+#ifdef __NVCC__
+    uint32_t found;
+    asm("{\n\t.reg .pred first;\n\tsetp.ne.u32 first, %1, 0;\n\tselp.b32 %0, %2, %3, first;\n\t}" : "=r"(found) : "r"((uint32_t)first), "r"(a), "r"(b));
+    return found;
+#else
+    return first ? a : b;
+#endif
+}
+
+/* Of both halves of words, which are numbers of 16 bits: the larger of two; the smaller of one less 1, which makes 0 the largest, and another. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && CUDART_VERSION >= 12000
+static __device__ __forceinline__ uint32_t halves_larger(uint32_t a, uint32_t b) { return __viaddmax_u16x2(a, 0, b); }
+static __device__ __forceinline__ uint32_t halves_less_one_smaller(uint32_t a, uint32_t b) { return __viaddmin_u16x2(a, 0xffffffffu, b); }
+#else
+static __device__ __forceinline__ uint32_t halves_larger(uint32_t a, uint32_t b)
+{
+    return ((a & 0xffff) > (b & 0xffff) ? a & 0xffff : b & 0xffff) | (a >> 16 > b >> 16 ? a >> 16 : b >> 16) << 16;
+}
+static __device__ __forceinline__ uint32_t halves_less_one_smaller(uint32_t a, uint32_t b)
+{
+    const uint32_t low = (a - 1) & 0xffff, high = ((a >> 16) - 1) & 0xffff;
+    return (low < (b & 0xffff) ? low : b & 0xffff) | (high < b >> 16 ? high : b >> 16) << 16;
+}
+#endif
+
 /* Two words of 64 bits, aligned to 16 bytes. Other blocks and the host see each word as a whole, the two in any order. */
 static __device__ __forceinline__ void store_words(uint64_t *to, uint64_t first, uint64_t second)
 {

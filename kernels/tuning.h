@@ -174,35 +174,32 @@ struct whole_columns {
     constexpr uint32_t enough(uint64_t length) const { return length > longest ? many : few; }
 };
 constexpr struct whole_columns whole_columns_of(enum cost cost) { return cost == COST_STATS ? whole_columns{16, 16, 16, 0, 0} : whole_columns{32, 128, 256, 16, 4096}; }
-/* What is found of rows and columns in one read (found.cuh): log-probabilities, sums of exponentials at level fast, places of extremes. A warp has a row, or a part of it, or several short
-   ones, of `lanes` each. vectors: of a thread's tile. rounds: a device has work for so many times the blocks that it has room for. least_tried: elements of a row, or column, or split of one: of fewer
-   a trial often does not suffice, and then all columns of a block, or several rows of a warp, are taken again. */
-constexpr struct {
-    int threads, lanes, vectors, blocks, blocks_f32, blocks_columns;
-    uint64_t rounds, least_tried;
-} FOUND_SHAPE = {128, 8, 4, 10, 9, 8, 6, 512};
-/* The same at level exact. */
-struct exact_rows_shape {
-    int threads, blocks;
-    uint64_t shortest; /* row */
-    uint64_t rounds;   /* a device has work for so many times the blocks that it has room for, if there is enough */
-    uint64_t tiles;    /* of a warp, about, of short rows: what a block begins with takes as long as one */
-};
-constexpr struct exact_rows_shape exact_rows_shape_of(bool weighted)
-{
-    return weighted ? exact_rows_shape{128, 5, 1024, 2, 16} : exact_rows_shape{256, 4, 1024, 2, 16};
-}
-/* The same of columns. */
-constexpr struct {
-    int threads, blocks, blocks_short;
+/* What is found of rows and columns in one read (found.cuh): log-probabilities, sums of exponentials, places of extremes. A warp has a row, or a part of it, or several short
+   ones, of `lanes` each. vectors: of a thread's tile. parts: of rows, that a block has at most. rounds: a device has work for so many times the blocks that it has room for. */
+struct found_shape {
+    int threads, lanes, vectors, parts, blocks, columns_threads, columns_blocks;
     uint64_t rounds;
-} EXACT_COLUMNS_SHAPE = {128, 8, 6, 4};
-/* The same of long rows of bf16: blocks that stay, count values in shared memory, and have a table of their terms there, of 60 or
-   75 KiB together. What a row ends with takes as long as some thousand elements. */
+};
+constexpr struct found_shape found_shape_of(size_t bytes) { return {128, 8, 4, 128, bytes == 2 ? 10 : 9, 128, 8, 6}; }
+/* Elements of a row, or column, or split of one: of fewer a trial often does not suffice, and then all columns of a block, or several rows of a warp, are taken again. */
+constexpr uint64_t LEAST_TRIED = 512;
+/* The same at level exact, of exponentials; and the least length of rows. bf16 has a table in each block. */
+constexpr struct found_shape exponentials_shape_of(allfold_type type, bool weighted)
+{
+    return type == ALLFOLD_BF16 ? found_shape{512, 8, weighted ? 4 : 2, weighted ? 64 : 128, weighted ? 1 : 2, 256, 2, 2} : found_shape{128, 8, 4, weighted ? 64 : 32, weighted ? 5 : 8, 128, type == ALLFOLD_F32 ? 8 : 6, 4};
+}
+constexpr uint64_t EXACT_LEAST = 128;
+/* Whole arrays of those, a block for each multiprocessor: tiles for each warp, at least. */
+constexpr struct {
+    int threads;
+    uint64_t tiles;
+} EXACT_WHOLE_SHAPE = {1024, 8};
+/* Log-probabilities of very long rows of bf16: blocks that stay, count values in shared memory, and have a table of their terms there, of 75 KiB together. What a row ends with takes as long
+   as some thousand elements. */
 constexpr struct {
     int threads, vectors, blocks;
     uint64_t least;
-} COUNTED_SHAPE = {256, 2, 3, 24576};
+} COUNTED_SHAPE = {256, 2, 3, 98304};
 constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: words that threads share cannot overflow */
 
 /* Folds of several arrays. A block takes `split` elements; of arrays that would have more than `most` splits, more. */

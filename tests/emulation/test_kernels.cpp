@@ -385,10 +385,9 @@ static void test_fold(enum monoid monoid, allfold_type type)
         if (type == ALLFOLD_F64 && monoid == MONOID_sum_exact && !small)
             add_around(&sizes, EXACT_CLAIM.least * (uint64_t)shape.blocks * round + 3 * round);
         /* and from where on arrays have a kernel of their own */
-        const struct exact_rows_shape whole = exact_rows_shape_of(false);
-        const uint64_t steps = (uint64_t)whole.blocks * whole.rounds * whole.tiles / 2;
+        const uint64_t step = (uint64_t)(EXACT_WHOLE_SHAPE.threads * exponentials_shape_of(type, false).vectors) * 16 / bytes;
         if (monoid == MONOID_sumexp_f64_exact && type_value(type) == VALUE_f32)
-            add_around(&sizes, (steps - 1) * (uint64_t)whole.threads * 16 + 1);
+            add_around(&sizes, (EXACT_WHOLE_SHAPE.tiles - 1) * step + 1);
         for (uint64_t blocks : {1, 2}) /* one block, two; and where the small end, of one to three multiprocessors */
             add_around(&sizes, blocks * 16 / bytes * (uint64_t)shape.threads * (uint64_t)shape.least);
     }
@@ -697,10 +696,13 @@ static bool sums_job(const struct box &box, bool taken, const struct job *job)
     void *const partials = calloc(1, room);
     struct axis_work work = {};
     bool launched;
-    for (uint64_t r = 1; r < results && job->draw == UNITS; r += 2) /* maxima that come to 2048 and pass it */
+    /* maxima that come to 2048 and pass it; and about 32768 and -32512, from where on terms are computed otherwise, of which some threads have only -inf at first, or the largest */
+    for (uint64_t r = 1; r < results && job->draw == UNITS; r += 2)
         for (uint64_t i = 0; i < box.length; i++) {
             const uint64_t at = r / box.inner * box.outer_stride + r % box.inner + i * box.axis_stride;
-            element_put(job->type, x.start + at * bytes, 2038 + 20.0 * (double)i / (double)box.length + element_get(job->type, x.start, at), 0);
+            const double above = 32752 + (i == box.length * 2 / 5 ? 32 : 0), below = i % 64 >= 8 ? -32512 : i < box.length / 3 ? -INFINITY : -32515;
+            element_put(job->type, x.start + at * bytes,
+                        r % 8 == 3 ? above : r % 8 == 7 ? below : 2038 + 20.0 * (double)i / (double)box.length + element_get(job->type, x.start, at), 0);
         }
     work.monoid = job->monoid;
     work.type = job->type;
@@ -710,7 +712,7 @@ static bool sums_job(const struct box &box, bool taken, const struct job *job)
     work.bytes = room;
     emulation_order(job->n);
     int code = 0;
-    for (const auto launch : {logits_launch, exact_rows_launch, exact_columns_launch}) {
+    for (const auto launch : {logits_launch, exponentials_launch}) {
         code = launch(&work, job->multiprocessors, NULL, &launched);
         if (code != 0 || launched)
             break;
@@ -754,13 +756,13 @@ static bool sums_job(const struct box &box, bool taken, const struct job *job)
    are not full, in splits, and rows that lie as columns; and what is left to other kernels. */
 static void test_sums(allfold_type type)
 {
-    const uint64_t each = 16 / allfold_type_bytes(type), tile = 32 * (uint64_t)FOUND_SHAPE.vectors * each, least = 1024;
+    const uint64_t each = 16 / allfold_type_bytes(type), tile = 32 * (uint64_t)found_shape_of(4).vectors * each, least = 1024;
     const struct {
         struct box box;
         bool taken;
     } cases[] = {{{2, 25 * tile + 3, 1, 25 * tile + each, 1}, true}, {{70, 2 * tile + 1, 1, 2 * tile + each, 1}, true}, {{131, least + 1, 1, least + each, 1}, true},
                  {{123, 3 * tile - 1, 1, 3 * tile, 1}, true},        {{500, least, 1, least + each, 1}, true},          {{501, 513, 1, 520, 1}, true},
-                 {{500, 511, 1, 512, 1}, false},
+                 {{500, 511, 1, 512, 1}, false},                     {{70, 6 * tile, 1, 6 * tile, 1}, true},
                  {{3, least, 1, least, 1}, false},                   {{1, 16, 4098, 0, 4100}, true},                    {{1, 17, 2050, 0, 2050}, true},
                  {{3, 83, 402, 83 * 404, 404}, true},                {{1, 4099, 124, 0, 126}, true},                    {{124, 1025, 1, 1, 124}, true},
                  {{2, 700, 62, 700 * 62 + 2, 62}, true},             {{1, 15, 9000, 0, 9000}, false},                   {{1, 64, 30, 0, 30}, false},
@@ -846,7 +848,7 @@ static bool extremes_job(const struct box &box, const struct job *job, bool plac
 
 static void test_extremes(allfold_type type)
 {
-    const uint64_t each = 16 / allfold_type_bytes(type), tile = 32 * (uint64_t)FOUND_SHAPE.vectors * each, least = 1024;
+    const uint64_t each = 16 / allfold_type_bytes(type), tile = 32 * (uint64_t)found_shape_of(4).vectors * each, least = 1024;
     const struct box boxes[] = {{701, 513, 1, 520, 1},                      {2, 25 * tile + 3, 1, 25 * tile + each, 1}, {23, 5 * tile + 1, 1, 5 * tile + each, 1}, {131, least + 1, 1, least + each, 1},
                                 {1, 17, 4098, 0, 4100},                     {3, 83, 402, 83 * 404, 404},               {1, 4099, 124, 0, 126}};
     int count = 0;

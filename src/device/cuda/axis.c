@@ -43,7 +43,7 @@ static cudaError_t fold_launch_axis(struct axis_work *work, int multiprocessors,
         return combine_launch(work, stream);
     if (marked)
         fold.finish = NULL;
-    static int (*const special[])(const struct axis_work *, int, void *, bool *) = {logits_launch, extremes_launch, counted_rows_launch, exact_rows_launch, exact_columns_launch};
+    static int (*const special[])(const struct axis_work *, int, void *, bool *) = {logits_launch, extremes_launch, counted_rows_launch, exponentials_launch};
     for (size_t i = 0; i < sizeof special / sizeof *special && code == cudaSuccess && !launched; i++)
         code = (cudaError_t)special[i](work, multiprocessors, stream, &launched);
     if (code != cudaSuccess || launched)
