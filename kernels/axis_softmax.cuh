@@ -1,4 +1,4 @@
-/* Maxima and sums of a group of threads, of which every member needs the whole, and of the blocks of a row: for axis_softmax.cu. A group's
+/* Maxima and sums of a group of threads, of which every member needs the whole, and of the blocks of a row: for softmax along rows and columns. A group's
    members are neighbours: a power of two of them, which are a part of a warp, or whole warps of one block. */
 #pragma once
 

@@ -62,6 +62,8 @@ noinst_HEADERS += \
 	kernels/axis_softmax.cuh \
 	kernels/axis_softmax_fast.cuh \
 	kernels/axis_softmax_exact.cuh \
+	kernels/axis_softmax_heavy.cuh \
+	kernels/axis_softmax_registers.cuh \
 	kernels/axis_softmax_whole.cuh \
 	kernels/axis_stage.cuh \
 	kernels/axis_stats.cuh \

@@ -1,0 +1,331 @@
+/* Softmax of rows that stay in registers: each is read once and written once.
+
+     softmax_short_rows   a group of threads of one block keeps its row in registers
+         each thread: loads its vectors; the row's maximum, by the warp and shared memory
+         terms of its elements; their sum over the group
+         stores the results
+     softmax_block_rows   a block keeps its row in registers
+         each thread: loads its vectors; the maximum of the block; terms; their sum over the block
+         stores the results
+     softmax_long_rows    blocks that are a cluster, or, at level fast, exchange messages, keep a row in registers
+         each thread, for every row: reads its vectors from shared memory; the maximum of the block
+         one thread starts the copy of the next row's part
+         terms; their sum over the block, then over all blocks of the row, brought to one maximum
+         stores the results
+
+   At level exact a thread also keeps what the second pass would compute again, in shared memory. */
+#pragma once
+
+#include "kernels/axis_softmax_exact.cuh"
+
+/* A group's row in registers: thread `member` has vectors member, member + members, ... */
+template <class Element> struct row_kept {
+    typedef typename Element::stored stored;
+    const stored *x;
+    stored *y;
+    uint32_t length;
+    bool aligned; /* the row is whole vectors, on their boundaries */
+};
+
+/* Loads a thread's vectors; what is missing is -inf. full: of aligned rows no vector is. */
+template <class Element, int vectors, bool full>
+static __device__ __forceinline__ void row_load(const row_kept<Element> &row, uint32_t member, uint32_t members, uint4 kept[vectors])
+{
+    typedef typename Element::stored stored;
+    constexpr int count = Element::per_vector;
+    if (row.aligned && (full ? row.length > 0 : (member + (vectors - 1) * members) * count < row.length)) { /* all */
+#pragma unroll
+        for (int i = 0; i < vectors; i++)
+            kept[i] = load_read_only(row.x + (member + i * members) * count);
+        return;
+    }
+    if (row.aligned) {
+#pragma unroll
+        for (int i = 0; i < vectors; i++) {
+            const uint32_t at = (member + i * members) * count;
+            kept[i] = at < row.length ? load_read_only(row.x + at) : least_vector<Element>();
+        }
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < vectors; i++) {
+        const uint32_t at = (member + i * members) * count;
+        kept[i] = least_vector<Element>();
+        stored elements[count];
+#pragma unroll
+        for (int j = 0; j < count; j++)
+            elements[j] = at + j < row.length ? row.x[at + j] : vector_element<stored>(kept[i], j);
+        kept[i] = vector_of(elements);
+    }
+}
+
+template <class Element, int vectors, bool full, class Kept, class Results>
+static __device__ __forceinline__ void row_store(const row_kept<Element> &row, uint32_t member, uint32_t members, const Kept &kept,
+                                                 const Results &results)
+{
+    constexpr int count = Element::per_vector;
+    if (full && row.length == 0)
+        return;
+#pragma unroll
+    for (int i = 0; i < vectors; i++) {
+        const uint32_t at = (member + i * members) * count;
+        if (!full && at >= row.length)
+            continue;
+        const uint4 y = results.of(kept[i]);
+        if (row.aligned) {
+            __stcs((uint4 *)(row.y + at), y);
+            continue;
+        }
+#pragma unroll
+        for (int j = 0; j < count; j++)
+            if (at + j < row.length)
+                row.y[at + j] = vector_element<typename Element::stored>(y, j);
+    }
+}
+
+/* some: not all threads of a row have all their vectors. */
+template <class Row, bool some> static __global__ void __launch_bounds__(ROW_SHAPE.threads, Row::short_blocks)
+softmax_short_rows(const __grid_constant__ struct softmax_work work, const __grid_constant__ struct row_members members, bool aligned)
+{
+    typedef typename Row::element Element;
+    typedef typename Element::stored stored;
+    constexpr int vectors = ROW_SHAPE.vectors, threads = ROW_SHAPE.threads;
+    constexpr bool full = Row::missing_costs && !some;
+    const uint32_t member = threadIdx.x - members.first();
+    const uint64_t r = (uint64_t)blockIdx.x * members.rows + members.row();
+    const bool is_row = r < work.box.outer; /* the threads of no row take part in barriers and shuffles */
+    const row_kept<Element> row = {(const stored *)work.x + (is_row ? r * work.box.outer_stride : 0),
+                                   (stored *)work.y + (is_row ? r * work.y_outer_stride : 0), is_row ? (uint32_t)work.box.length : 0, aligned};
+    uint4 x[vectors];
+    row_load<Element, vectors, full>(row, member, members.count, x);
+    typename Row::real max = -INFINITY;
+    Row::template take_max<vectors>(&max, x);
+    group_share<threads>(&max, members.first(), members.count, take_larger());
+    typename Row::terms terms(max);
+    const auto end = [&](auto kept) {
+        if constexpr (some)
+            terms.template take_part<vectors, false>(x, kept, (int32_t)(row.length - member * Element::per_vector), (int32_t)(members.count * Element::per_vector));
+        else
+            terms.template take<vectors>(x, kept);
+        const auto results = terms.template results_of_group<threads>(members);
+        if constexpr (Row::keeps_low)
+            if (!terms.keeps_well) {
+                row_store<Element, vectors, full>(row, member, members.count, &x[0], results);
+                return;
+            }
+        row_store<Element, vectors, full>(row, member, members.count, kept, results);
+    };
+    if constexpr (Row::in_shared) {
+        extern __shared__ __align__(16) unsigned char bytes[];
+        end(typename Row::template shared_kept<vectors>(bytes, x));
+    } else {
+        typename Row::kept kept[vectors];
+        end(&kept[0]);
+    }
+}
+
+/* Blocks that work on rows, in vectors: `blocks` of them, a group, have one row, and share it evenly. */
+struct long_rows {
+    const uint4 *x;
+    uint4 *y;
+    uint64_t x_stride, y_stride, rows;
+    uint64_t each, longer; /* vectors of a block in a row; blocks that have one more */
+    uint32_t blocks, groups;
+    uint64_t *scratch; /* row_messages; or the number of rows that are claimed */
+    uint32_t first_id; /* of two launches */
+    bool claims;       /* of heavy rows: a block's rows are those that it claims, so that quick multiprocessors take more; else every groups-th is a group's */
+    uint32_t places;   /* of heavy rows: stages that a block has room for */
+    uint32_t stages;   /* of a block's part of a row */
+};
+static __device__ __forceinline__ void claims_begin(const struct long_rows &rows)
+{
+    atomicMax((unsigned long long *)rows.scratch, (unsigned long long)rows.first_id << 32); /* it is of an earlier launch, with a smaller id, or of this one */
+}
+static __device__ __forceinline__ uint32_t claim_one(const struct long_rows &rows) { return (uint32_t)atomicAdd((unsigned long long *)rows.scratch, 1ull); }
+
+/* A block's part of each row. */
+struct row_part {
+    uint32_t rank, group, first; /* vector of a row */
+    int32_t count;               /* of vectors */
+    explicit __device__ __forceinline__ row_part(const struct long_rows &rows)
+    {
+        rank = blockIdx.x % rows.blocks, group = blockIdx.x / rows.blocks;
+        first = (uint32_t)(rank * rows.each + (rank < rows.longer ? rank : rows.longer));
+        count = (int32_t)(rows.each + (rank < rows.longer ? 1 : 0));
+    }
+};
+static __device__ __forceinline__ struct row_messages messages_of(const struct long_rows &rows, const struct row_part &part)
+{
+    return {rows.scratch, rows.first_id, part.rank, rows.blocks, 0};
+}
+
+/* A part of a row on its way to shared memory, in the background. Since compute capability 9.0 one thread starts the copy, so that none waits until the
+   memory has taken the addresses of all vectors. */
+template <int vectors> struct part_copy {
+    uint4 *place;
+    uint32_t count;
+#ifdef HAVE_CLUSTERS
+    byte_barrier *arrived;
+#endif
+    /* Whether this thread is to start it. */
+    static __device__ __forceinline__ bool starts()
+    {
+#ifdef HAVE_CLUSTERS
+        return threadIdx.x == 0;
+#else
+        return true;
+#endif
+    }
+    /* Behind a barrier behind which no thread reads what was there. */
+    __device__ __forceinline__ void start(const uint4 *from) const
+    {
+#ifdef HAVE_CLUSTERS
+        barrier_expect(arrived, count * (uint32_t)sizeof *from);
+        copy_bulk(place, from, count * (uint32_t)sizeof *from, arrived);
+#else
+#pragma unroll
+        for (uint32_t i = threadIdx.x; i < LONG_THREADS * vectors; i += LONG_THREADS)
+            if (i < count)
+                copy_async(place + i, from + i);
+        copy_commit();
+#endif
+    }
+    __device__ __forceinline__ void wait(uint32_t turn) const
+    {
+#ifdef HAVE_CLUSTERS
+        barrier_wait(arrived, turn);
+#else
+        (void)turn;
+        copy_wait(0);
+#endif
+    }
+};
+
+/* What is kept of a thread's vectors x: in the block's shared memory, or they themselves. */
+template <class Row, int vectors> static __device__ __forceinline__ auto kept_of(unsigned char *bytes, uint4 *x)
+{
+    if constexpr (Row::in_shared)
+        return typename Row::template shared_kept<vectors>(bytes, x);
+    else
+        return x;
+}
+/* to: of this thread's first vector; left: vectors from there on. */
+template <int vectors, class Kept, class Results>
+static __device__ __forceinline__ void part_store(uint4 *to, int32_t left, int32_t threads, const Kept &kept, const Results &results)
+{
+#pragma unroll
+    for (int i = 0; i < vectors; i++)
+        if (i * threads < left)
+            __stcs(to + i * threads, results.of(kept[i]));
+}
+
+/* A row of a block, in registers. small: also of fewer than LONG_THREADS threads. */
+template <class Row, int vectors, bool small> static __global__ void __launch_bounds__(LONG_THREADS, long_blocks(vectors))
+softmax_block_rows(const __grid_constant__ struct long_rows rows)
+{
+    constexpr int32_t per_vector = Row::element::per_vector;
+    const int32_t left = (int32_t)rows.each - (int32_t)threadIdx.x, threads = small ? (int32_t)blockDim.x : LONG_THREADS;
+    const uint4 *const from = rows.x + blockIdx.x * rows.x_stride + threadIdx.x;
+    uint4 *const to = rows.y + blockIdx.x * rows.y_stride + threadIdx.x;
+    uint4 x[vectors];
+#pragma unroll
+    for (int i = 0; i < vectors; i++)
+        x[i] = i * threads < left ? load_read_only(from + i * threads) : least_vector<typename Row::element>();
+    const uint32_t warps = (uint32_t)threads / 32;
+    typename Row::real max = -INFINITY;
+    Row::template take_max<vectors>(&max, x);
+    block_share<LONG_THREADS>(&max, take_larger(), warps);
+    typename Row::terms terms(max);
+    extern __shared__ __align__(16) unsigned char bytes[];
+    const auto kept = kept_of<Row, vectors>(bytes, x);
+    terms.template take_part<vectors, true>(x, kept, left * per_vector, threads * per_vector);
+    const typename Row::results results = Row::results_of_block(terms.template of_block<LONG_THREADS>(warps));
+    if constexpr (Row::keeps_low)
+        if (!terms.keeps_well) {
+            part_store<vectors>(to, left, threads, &x[0], results);
+            return;
+        }
+    part_store<vectors>(to, left, threads, kept, results);
+}
+
+/* A row of a group of blocks, in registers while the next one is copied. small: as above. */
+template <class Row, int vectors, bool cluster, bool small> static __global__ void __launch_bounds__(LONG_THREADS, Row::any_size ? 2 : long_blocks(vectors))
+softmax_long_rows(const __grid_constant__ struct long_rows rows)
+{
+    extern __shared__ __align__(16) unsigned char bytes[];
+    constexpr int32_t per_vector = Row::element::per_vector;
+    const int32_t threads = small ? (int32_t)blockDim.x : LONG_THREADS;
+    const row_part part(rows);
+    const bool claims = cluster && part.rank == 0 && threadIdx.x == 0;
+    const int32_t left = part.count - (int32_t)threadIdx.x;
+    const uint4 *const from = rows.x + part.first, *const place = (const uint4 *)bytes + threadIdx.x;
+    uint4 *const to = rows.y + part.first + threadIdx.x;
+    uint64_t row = part.group, next = row + rows.groups;
+    std::conditional_t<cluster, struct row_cluster<typename Row::part>, struct row_messages> others;
+    part_copy<vectors> copy;
+    copy.place = (uint4 *)bytes;
+    copy.count = (uint32_t)part.count;
+#ifdef HAVE_CLUSTERS
+    __shared__ byte_barrier arrived;
+    copy.arrived = &arrived;
+    if (threadIdx.x == 0)
+        barrier_begin(&arrived);
+#endif
+    if constexpr (cluster) {
+        __shared__ struct cluster_mail<typename Row::part> mail;
+        others = {&mail, 0, part.rank, rows.blocks, 0};
+#ifdef HAVE_CLUSTERS
+        if (threadIdx.x < 2)
+            barrier_begin(&mail.arrived[threadIdx.x]);
+        cluster_barrier();
+#endif
+        if (claims)
+            claims_begin(rows);
+    } else {
+        others = messages_of(rows, part);
+        __syncthreads();
+    }
+    if (copy.starts())
+        copy.start(from + row * rows.x_stride);
+#pragma unroll 1
+    for (; row < rows.rows; others.turn++) {
+        if constexpr (cluster)
+            others.row = claims ? 2 * rows.groups + claim_one(rows) : 0;
+        uint4 x[vectors];
+        copy.wait(others.turn);
+#pragma unroll
+        for (int i = 0; i < vectors; i++)
+            x[i] = i * threads < left ? place[i * threads] : least_vector<typename Row::element>();
+        typename Row::real max = -INFINITY;
+        Row::template take_max<vectors>(&max, x);
+        block_share<LONG_THREADS>(&max, take_larger(), (uint32_t)threads / 32);
+        if (cluster && copy.starts()) {
+            others.expect();
+            if (next < rows.rows)
+                copy.start(from + next * rows.x_stride);
+        }
+        typename Row::terms terms(max);
+        const auto kept = kept_of<Row, vectors>(bytes + (uint32_t)threads * vectors * sizeof(uint4), x);
+        terms.template take_part<vectors, true>(x, kept, left * per_vector, threads * per_vector);
+        const typename Row::part sum = terms.template of_block<LONG_THREADS>((uint32_t)threads / 32);
+        if (!cluster && copy.starts() && next < rows.rows) /* later, as messages would wait behind it */
+            copy.start(from + next * rows.x_stride);
+        typename Row::results results = Row::template results_of_part<LONG_THREADS>(sum, others);
+        uint4 *const here = to + row * rows.y_stride;
+        row = next;
+        if constexpr (cluster)
+            next = others.told_row();
+        else
+            next += rows.groups;
+        if constexpr (Row::in_shared)
+            if (!terms.keeps_for(&results)) {
+                part_store<vectors>(here, left, threads, &x[0], results);
+                continue;
+            }
+        part_store<vectors>(here, left, threads, kept, results);
+    }
+#ifdef HAVE_CLUSTERS
+    if constexpr (cluster)
+        cluster_barrier(); /* no block leaves while others tell it something */
+#endif
+}
