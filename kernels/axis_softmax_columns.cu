@@ -136,6 +136,43 @@ static __device__ __forceinline__ typename Row::results columns_quick(const type
     }));
 }
 
+/* Sums of bins, and whether there is a NaN, of a column each. */
+template <int side, class Part> static __device__ __forceinline__ void bins_combine(Part *whole, const Part *parts, const struct columns_combine &combine)
+{
+    __shared__ uint32_t bins; /* in which any thread has something; and whether any has a NaN, which is not always the maximum */
+    uint32_t used = 1;
+#pragma unroll
+    for (int s = 0; s < side; s++) {
+        used |= parts[s].nan != 0 ? 1u << EXP_BINS : 0;
+#pragma unroll
+        for (int i = 1; i < EXP_BINS; i++)
+            used |= parts[s].of[i] != 0 ? 1u << i : 0;
+    }
+    if (threadIdx.x == 0)
+        bins = 1;
+    __syncthreads();
+    if (used != 1)
+        atomicOr(&bins, used);
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < EXP_BINS; i++)
+        if ((bins >> i & 1) != 0) {
+            uint128 sums[side];
+#pragma unroll
+            for (int s = 0; s < side; s++)
+                sums[s] = parts[s].of[i];
+            whole->of[i] = combine.template operator()<side>(sums, [](uint128 *a, uint128 b) { *a += b; });
+        }
+    if ((bins >> EXP_BINS & 1) != 0) {
+        uint32_t nan[side];
+#pragma unroll
+        for (int s = 0; s < side; s++)
+            nan[s] = parts[s].nan;
+        whole->nan = combine.template operator()<side>(nan, [](uint32_t *a, uint32_t b) { *a |= b; });
+    }
+    whole->more = (bins & ((1u << EXP_BINS) - 2)) != 0;
+}
+
 /* The same at level exact, and of f64, by partials that are relative to the maximum of the column. mine: elements of a thread's columns. */
 template <class Row, class Element>
 static __device__ __forceinline__ typename Row::results columns_whole(const typename Row::real *max, typename Row::real own, const columns_kept<Element> &kept, uint32_t mine,
@@ -161,38 +198,7 @@ static __device__ __forceinline__ typename Row::results columns_whole(const type
     typename Row::part whole = {};
     whole.max = (double)own;
     if constexpr (Fold::exact) {
-        __shared__ uint32_t bins; /* in which any thread has something; and whether any has a NaN, which is not always the maximum */
-        uint32_t used = 1;
-#pragma unroll
-        for (int s = 0; s < side; s++) {
-            used |= parts[s].nan != 0 ? 1u << EXP_BINS : 0;
-#pragma unroll
-            for (int i = 1; i < EXP_BINS; i++)
-                used |= parts[s].of[i] != 0 ? 1u << i : 0;
-        }
-        if (threadIdx.x == 0)
-            bins = 1;
-        __syncthreads();
-        if (used != 1)
-            atomicOr(&bins, used);
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < EXP_BINS; i++)
-            if ((bins >> i & 1) != 0) {
-                uint128 sums[side];
-#pragma unroll
-                for (int s = 0; s < side; s++)
-                    sums[s] = parts[s].of[i];
-                whole.of[i] = combine.template operator()<side>(sums, [](uint128 *a, uint128 b) { *a += b; });
-            }
-        if ((bins >> EXP_BINS & 1) != 0) {
-            uint32_t nan[side];
-#pragma unroll
-            for (int s = 0; s < side; s++)
-                nan[s] = parts[s].nan;
-            whole.nan = combine.template operator()<side>(nan, [](uint32_t *a, uint32_t b) { *a |= b; });
-        }
-        whole.more = (bins & ((1u << EXP_BINS) - 2)) != 0;
+        bins_combine<side>(&whole, parts, combine);
     } else {
         pair sums[side];
 #pragma unroll
@@ -203,32 +209,32 @@ static __device__ __forceinline__ typename Row::results columns_whole(const type
     return results_of_row<Row>(whole);
 }
 
-template <class Row> static __global__ void __launch_bounds__(COLUMNS_SHAPE.threads, Row::heavy ? COLUMNS_SHAPE.blocks_heavy : COLUMNS_SHAPE.blocks)
-softmax_columns(const __grid_constant__ struct columns_cut cut)
-{
-    typedef typename Row::element Element;
-    typedef typename Row::real real;
-    typedef typename Row::results results;
+/* A thread of a block, and what it moves: of terms a word of a row, of every members-th; of copies a vector of a row, of every step-th. */
+template <class Element> struct columns_thread {
     typedef column_words<Element> words;
     typedef typename words::word word;
-    constexpr int side = words::side, rows = words::rows, threads = COLUMNS_SHAPE.threads;
-    constexpr uint32_t of_vector = sizeof(uint4) / sizeof(word), per_vector = Element::per_vector;
-    extern __shared__ __align__(16) unsigned char bytes[];
-    __shared__ __align__(16) unsigned char slots[threads * (side * sizeof(uint4) > sizeof(results) ? side * sizeof(uint4) : sizeof(results))];
-    __shared__ real maxima[threads];
-    results *const found = (results *)slots; /* in the end */
-    const struct softmax_work &work = cut.work;
-    const columns_kept<Element> kept = {(word *)bytes, cut.tiles};
-    const struct columns_combine combine = {cut.across * side, cut.members, (uint4 *)slots};
-    /* of terms: a word of a row, and rows; of copies: a vector of a row, and rows */
-    const uint32_t length = (uint32_t)work.box.length, at = threadIdx.x & (cut.across - 1), member = threadIdx.x / cut.across;
-    const uint32_t wide = cut.across / of_vector, at_vector = threadIdx.x & (wide - 1), first = threadIdx.x / wide, step = threads / wide;
-    const uint64_t column = (uint64_t)blockIdx.x * cut.across + at, of_vectors = (uint64_t)blockIdx.x * wide + at_vector;
-    const uint32_t here = column < cut.words ? length : 0, here_vectors = of_vectors < cut.words / of_vector ? length : 0;
-    if (cut.vectors) {
-        const uint64_t stride = work.box.axis_stride / per_vector;
-        const uint4 *from = (const uint4 *)work.x + column_at(work.box, work.box.outer_stride, of_vectors, per_vector) + first * stride;
-        uint4 *to = (uint4 *)bytes + threadIdx.x;
+    static constexpr int side = words::side, rows = words::rows, threads = COLUMNS_SHAPE.threads;
+    static constexpr uint32_t of_vector = sizeof(uint4) / sizeof(word), per_vector = Element::per_vector;
+    const struct columns_cut &cut;
+    const columns_kept<Element> kept;
+    const uint32_t at, member, wide, first, step;
+    const uint64_t column, of_vectors;
+    const uint32_t here, here_vectors; /* rows, or none */
+
+    __device__ __forceinline__ columns_thread(const struct columns_cut &cut, unsigned char *bytes)
+        : cut(cut), kept{(word *)bytes, cut.tiles}, at(threadIdx.x & (cut.across - 1)), member(threadIdx.x / cut.across), wide(cut.across / of_vector), first(threadIdx.x / wide),
+          step(threads / wide), column((uint64_t)blockIdx.x * cut.across + at), of_vectors((uint64_t)blockIdx.x * wide + (threadIdx.x & (wide - 1))),
+          here(column < cut.words ? length() : 0), here_vectors(of_vectors < cut.words / of_vector ? length() : 0)
+    {
+    }
+    __device__ __forceinline__ uint32_t length() const { return (uint32_t)cut.work.box.length; }
+    __device__ __forceinline__ uint4 *vectors() const { return (uint4 *)kept.all + threadIdx.x; }
+    __device__ __forceinline__ uint32_t mine() const { return length() > member ? (length() - member + cut.members - 1) / cut.members : 0; }
+    __device__ __forceinline__ void load_vectors() const
+    {
+        const uint64_t stride = cut.work.box.axis_stride / per_vector;
+        const uint4 *from = (const uint4 *)cut.work.x + column_at(cut.work.box, cut.work.box.outer_stride, of_vectors, per_vector) + first * stride;
+        uint4 *to = vectors();
 #pragma unroll 4
         for (uint32_t row = first; row < cut.tiles * rows * cut.members; row += step, from += step * stride, to += threads)
             if (row < here_vectors)
@@ -238,9 +244,11 @@ softmax_columns(const __grid_constant__ struct columns_cut cut)
         copy_commit();
         copy_wait(0);
         __syncthreads();
-    } else {
-        const uint64_t stride = work.box.axis_stride / side;
-        const word *from = (const word *)work.x + column_at(work.box, work.box.outer_stride, column, side) + member * stride;
+    }
+    __device__ __forceinline__ void load_words() const
+    {
+        const uint64_t stride = cut.work.box.axis_stride / side;
+        const word *from = (const word *)cut.work.x + column_at(cut.work.box, cut.work.box.outer_stride, column, side) + member * stride;
 #pragma unroll 1
         for (uint32_t tile = 0; tile < cut.tiles; tile++) {
             words x;
@@ -250,55 +258,81 @@ softmax_columns(const __grid_constant__ struct columns_cut cut)
             kept.write(tile, x);
         }
     }
+    /* Results replace what is kept, or, without vectors, are stored. own: of the thread's columns. */
+    template <class Results> __device__ __forceinline__ void make(const Results *own) const
+    {
+        const uint64_t stride = cut.work.y_axis_stride / side;
+        word *y = (word *)cut.work.y + column_at(cut.work.box, cut.work.y_outer_stride, column, side) + member * stride;
+#pragma unroll 1
+        for (uint32_t tile = 0; tile < cut.tiles; tile++) {
+            words x = kept.read(tile);
+            x.turn();
+#pragma unroll
+            for (int s = 0; s < side; s++)
+#pragma unroll
+                for (int v = 0; v < words::vectors; v++)
+                    x.set(s, v, own[s].of(x.vector(s, v)));
+            x.turn();
+            if (cut.vectors) {
+                kept.write(tile, x);
+                continue;
+            }
+#pragma unroll
+            for (int i = 0; i < rows; i++, y += cut.members * stride)
+                if (member + (tile * rows + i) * cut.members < here)
+                    __stcs(y, x.of[i]);
+        }
+    }
+    __device__ __forceinline__ void store_vectors() const
+    {
+        const uint64_t stride = cut.work.y_axis_stride / per_vector;
+        uint4 *to = (uint4 *)cut.work.y + column_at(cut.work.box, cut.work.y_outer_stride, of_vectors, per_vector) + first * stride;
+        const uint4 *from = vectors();
+        __syncthreads();
+#pragma unroll 4
+        for (uint32_t row = first; row < here_vectors; row += step, from += threads, to += step * stride)
+            __stcs(to, *from);
+    }
+};
+
+template <class Row> static __global__ void __launch_bounds__(COLUMNS_SHAPE.threads, Row::heavy ? COLUMNS_SHAPE.blocks_heavy : COLUMNS_SHAPE.blocks)
+softmax_columns(const __grid_constant__ struct columns_cut cut)
+{
+    typedef typename Row::real real;
+    typedef typename Row::results results;
+    typedef columns_thread<typename Row::element> thread;
+    constexpr int side = thread::side, threads = thread::threads;
+    extern __shared__ __align__(16) unsigned char bytes[];
+    __shared__ __align__(16) unsigned char slots[threads * (side * sizeof(uint4) > sizeof(results) ? side * sizeof(uint4) : sizeof(results))];
+    __shared__ real maxima[threads];
+    results *const found = (results *)slots; /* in the end */
+    const struct columns_combine combine = {cut.across * side, cut.members, (uint4 *)slots};
+    const thread own(cut, bytes);
+    if (cut.vectors)
+        own.load_vectors();
+    else
+        own.load_words();
     real max[side];
-    columns_max<Row>(max, kept);
+    columns_max<Row>(max, own.kept);
     max[0] = combine.template operator()<side>(max, take_larger());
     if (threadIdx.x < combine.columns)
         maxima[threadIdx.x] = max[0];
     __syncthreads();
-    const uint32_t mine = length > member ? (length - member + cut.members - 1) / cut.members : 0;
     const auto results_of = [&] {
         if constexpr (Row::heavy)
-            return columns_whole<Row>(maxima + at * side, threadIdx.x < combine.columns ? maxima[threadIdx.x] : (real)0, kept, mine, combine);
+            return columns_whole<Row>(maxima + own.at * side, threadIdx.x < combine.columns ? maxima[threadIdx.x] : (real)0, own.kept, own.mine(), combine);
         else
-            return columns_quick<Row>(maxima + at * side, kept, combine);
+            return columns_quick<Row>(maxima + own.at * side, own.kept, combine);
     };
     const results result = results_of();
     __syncthreads();
     if (threadIdx.x < combine.columns)
         found[threadIdx.x] = result;
     __syncthreads();
-    const results own[2] = {found[at * side], found[at * side + side - 1]};
-    const uint64_t y_stride = work.y_axis_stride / side;
-    word *y = (word *)work.y + column_at(work.box, work.y_outer_stride, column, side) + member * y_stride;
-#pragma unroll 1
-    for (uint32_t tile = 0; tile < cut.tiles; tile++) {
-        words x = kept.read(tile);
-        x.turn();
-#pragma unroll
-        for (int s = 0; s < side; s++)
-#pragma unroll
-            for (int v = 0; v < words::vectors; v++)
-                x.set(s, v, own[s].of(x.vector(s, v)));
-        x.turn();
-        if (cut.vectors) {
-            kept.write(tile, x);
-            continue;
-        }
-#pragma unroll
-        for (int i = 0; i < rows; i++, y += cut.members * y_stride)
-            if (member + (tile * rows + i) * cut.members < here)
-                __stcs(y, x.of[i]);
-    }
-    if (cut.vectors) {
-        const uint64_t stride = work.y_axis_stride / per_vector;
-        uint4 *to = (uint4 *)work.y + column_at(work.box, work.y_outer_stride, of_vectors, per_vector) + first * stride;
-        const uint4 *from = (const uint4 *)bytes + threadIdx.x;
-        __syncthreads();
-#pragma unroll 4
-        for (uint32_t row = first; row < here_vectors; row += step, from += threads, to += step * stride)
-            __stcs(to, *from);
-    }
+    const results of_thread[2] = {found[own.at * side], found[own.at * side + side - 1]};
+    own.make(of_thread);
+    if (cut.vectors)
+        own.store_vectors();
 }
 
 /* How columns are cut: as many side by side as fit, but no more than leave each multiprocessor some; at least COLUMNS_SHAPE.least bytes. False: they do not lie side by side in whole words,
