@@ -41,7 +41,8 @@ ROWS = [made for n in (10, 12, 20) for made in (
     row("sum", "f32", 2 ** n, "read", "kernel", 4e-6), row("sum", "f32", 2 ** n, "allfold", "host", 9e-6, split=SPLIT),
     row("sum", "f32", 2 ** n, "cub+copy", "host", 20e-6 if n < 20 else 14e-6))]
 ROWS += [row("sum", "f32", 2 ** 28, "allfold", "host", 3e-4), row("sum", "f32", 2 ** 28, "allfold", "host", 3.03e-4, ranks=8)]
-ROWS += [row("sum", "f32", 2 ** 28, "allfold", "kernel", 1.0, shape=[2 ** 18, 2 ** 10, 1])]  # left out: not of a whole array
+ROWS += [row("sum", "f32", 2 ** 28, peer, "host", 1e-3, shape=[2 ** (28 - n), 2 ** n, 1]) for n in (8, 10, 12) for peer in ("allfold", "torch")]
+ROWS += [row("sum-exact", "f32", 2 ** 28, "allfold", "host", 1e-3, shape=[2 ** 18, 2 ** 10, 1])]
 REPORTS = [report(ROWS, (1, 8))]
 
 
@@ -87,7 +88,7 @@ def check_pictures(folder, results, compact):
     for text in found[0].values():
         xml.etree.ElementTree.fromstring(text)
     tap.ok(done.returncode == 0 and list(found[0]) == [
-        "bench-cuda-bandwidth-sum-f32-1-rank.svg", "bench-cuda-scaling-sum-f32-268435456.svg",
+        "bench-cuda-bandwidth-sum-f32-1-rank.svg", "bench-cuda-rows.svg", "bench-cuda-scaling-sum-f32-268435456.svg",
         "bench-cuda-split-sum-f32-1-rank.svg", "bench-cuda-time-sum-f32-1-rank.svg"], "pictures", [list(found[0]), done])
     tap.ok(found[0] == found[1], "the same pictures of compact reports")
 

@@ -7,24 +7,25 @@ SCHEMA = 1
 
 class Runs:
     """The rows of several reports; of the same work the last report's count. Each row also has the backend it was measured on,
-    machine: what is known of its slowest rank, and report: the number of its report."""
+    machine: what is known of its slowest rank, and report: the number of its report. Those along an axis are apart."""
 
-    WORK = ("fold", "dtype", "count", "ranks", "data", "caches", "timing_point", "backend")
+    WORK = ("fold", "dtype", "count", "shape", "ranks", "data", "caches", "timing_point", "backend")
 
     def __init__(self, reports):
         self.reports = reports
-        self.rows = []
+        rows = []
         for number, report in enumerate(reports):
             surveys = {survey["ranks"]: survey["machines"] for survey in report.get("surveys", [])}
             for row in report["results"]:
-                if row.get("shape"):
-                    continue  # rows and columns: pictures are of whole arrays
                 machines = surveys.get(row["ranks"], [])
                 slowest = row.get("slowest_rank", 0)
                 machine = machines[slowest] if slowest < len(machines) else {}
-                self.rows.append({**row, "backend": report["backend"], "machine": machine, "report": number})
-        last = {(row["peer"], *(row[key] for key in self.WORK)): row["report"] for row in self.rows}
-        self.last = [row for row in self.rows if last[row["peer"], *(row[key] for key in self.WORK)] == row["report"]]
+                rows.append({**row, "shape": tuple(row.get("shape") or ()), "backend": report["backend"], "machine": machine, "report": number})
+        last = {(row["peer"], *(row[key] for key in self.WORK)): row["report"] for row in rows}
+        kept = [row for row in rows if last[row["peer"], *(row[key] for key in self.WORK)] == row["report"]]
+        self.rows = [row for row in rows if not row["shape"]]
+        self.last = [row for row in kept if not row["shape"]]
+        self.along = [row for row in kept if row["shape"]]
 
     def find(self, rows=None, **facts):
         """The rows of which these facts hold."""
@@ -32,7 +33,7 @@ class Runs:
 
     def device(self, **facts):
         """What these rows were measured on, in words."""
-        for row in self.find(**facts):
+        for row in self.find(self.last + self.along, **facts):
             if row["machine"]:
                 return row["machine"]["device"]
         return ""

@@ -17,6 +17,8 @@ PEERS = {  # peer -> (colour, width, dashes, what it is called)
     "cub+nccl+copy": ("#1f9e77", 1.7, "-", "CUB + ncclAllReduce + copy"),
     "three-pass": ("#c2504b", 1.7, "-", "three passes of CUB"),
     "torch": ("#b65fa0", 1.7, "-", "PyTorch"),
+    "quack": ("#1f9e77", 1.7, "-", "QuACK"),
+    "liger": ("#c2504b", 1.7, "-", "Liger"),
     "numpy": ("#b65fa0", 1.7, "-", "NumPy"),
     "scipy": ("#7a79d4", 1.7, "-", "SciPy"),
     "read": ("#8c96a0", 1.4, (0, (4, 2)), "plain read"),
@@ -213,6 +215,40 @@ def bench_count(count):
     return power(count) if count & (count - 1) == 0 else f"{count:,}"
 
 
+def along(runs, facts, rows):
+    """Folds of rows, a panel for each fold and type: bytes a second against the length of a row, allfold at both levels."""
+    types = sorted({row["dtype"] for row in rows}, key=["f64", "f32", "bf16", "f16"].index)
+    folds = sorted({row["fold"].removesuffix("-exact") for row in rows}, key=lambda fold: list(FOLDS).index(fold) if fold in FOLDS else 99)
+    figure, panels = plt.subplots(len(folds), len(types), sharex=True, sharey=True, squeeze=False, figsize=(4.6 * len(types), 0.9 + 2.6 * len(folds)))
+    figure.subplots_adjust(left=0.085, right=0.985, top=0.885, bottom=0.075, hspace=0.24, wspace=0.08)
+    figure.text(0.022, 0.975, f"{bench_count(max(row['count'] for row in rows))} elements in rows, from the call to its end", fontsize=13.5, fontweight="bold",
+                color=INK, va="center")
+    figure.text(0.022, 0.95, circumstances(runs, rows[0], **facts), fontsize=9.5, color=SOFT, va="center")
+    shown = {}
+    for fold, across in zip(folds, panels):
+        for dtype, axes in zip(types, across):
+            for peer, (colour, width, dashes, name) in PEERS.items():
+                for found in (fold, fold + "-exact") if peer == "allfold" else (fold,):
+                    points = sorted((row["shape"][1], row["bytes_per_second"] / 1e9) for row in rows if (row["peer"], row["fold"], row["dtype"]) == (peer, found, dtype))
+                    if not points or peer == ("read" if fold == "softmax" else "copy"):
+                        continue
+                    exact = found.endswith("-exact")
+                    label = f"allfold, {'exact' if exact else 'fast'}" if peer == "allfold" else name
+                    shown[label], = axes.plot(*zip(*points), color=colour, linewidth=width, linestyle=(0, (3, 1.2)) if exact else dashes,
+                                              marker="o" if dashes == "-" else None, markersize=3.2, zorder=4 if peer == "allfold" else 3)
+            axes.set_title(f"{FOLDS.get(fold, fold)}, {dtype}", fontsize=10.5, loc="left")
+            axes.tick_params(length=0)
+            axes.set_ylim(0, None)
+            count_axis(axes, sorted({row["shape"][1] for row in rows}))
+    figure.legend(shown.values(), shown, loc="upper left", bbox_to_anchor=(0.014, 0.945), ncols=len(shown), fontsize=9, columnspacing=1.2, handlelength=2.8)
+    for axes in panels[-1]:
+        axes.set_xlabel("elements of a row")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("GB/s")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    return figure
+
+
 def groups(runs, keys, **facts):
     """(facts, rows) for each combination of the keys' values that has rows of allfold."""
     combinations = sorted({tuple(row[key] for key in keys) for row in runs.find(peer="allfold", **facts)})
@@ -244,6 +280,12 @@ def plots(runs):
                 yield name_of("time", facts, "fold", "dtype", "ranks"), latency(runs, facts, rows)
                 if len(with_split(rows)) > 1:
                     yield name_of("split", facts, "fold", "dtype", "ranks"), split(runs, facts, rows)
+        rows = [row for row in runs.along if row["shape"][2] == 1 and row["ranks"] == 1 and (row["timing_point"] == "host" or row["peer"] in ("read", "copy"))]
+        for backend in sorted({row["backend"] for row in rows}):
+            own = [row for row in rows if row["backend"] == backend]
+            if len({row["shape"][1] for row in own if row["peer"] == "allfold"}) > 2:
+                facts = {"backend": backend, "data": "device", "caches": own[0]["caches"]}
+                yield name_of("rows", facts), along(runs, facts, own)
         keys = ("backend", "data", "caches", "fold", "dtype", "count")
         # numbers of ranks compare within one report: the last of those with the most
         joint = max(((row["ranks"], row["report"]) for row in runs.rows if row["ranks"] > 1), default=(1, None))[1]

@@ -12,7 +12,8 @@ from . import _dlpack, _files, _library, _torch
 from ._errors import ArgumentError, IntegerOverflowError, UnsupportedError
 from ._types import BYTES_OF, TYPE_OF, type_of_name
 
-_TYPE_OF_DTYPE = {numpy.dtype(name): number for name, number in TYPE_OF.items() if name != "bfloat16"}
+_DTYPE_OF = {name: numpy.dtype(name) for name in TYPE_OF if name != "bfloat16"}
+_TYPE_OF_DTYPE = {dtype: TYPE_OF[name] for name, dtype in _DTYPE_OF.items()}
 _ndarray = numpy.ndarray
 
 LEGACY_STREAM = _dlpack.LEGACY_STREAM
@@ -49,21 +50,21 @@ def type_of(x: Any, number: int) -> int:
     return x.type if number == _library.SOURCE else number
 
 
-def elements_apart(x: Any) -> Tuple[Elements, Optional[Tuple[int, ...]]]:
+def elements_apart(x: Any) -> Tuple[Tuple[int, int, int, Optional[int], Any], Optional[Tuple[int, ...]]]:
     """The same in C order, and None; or elements that lie apart, or in another order, and the strides of the dimensions."""
+    if type(x) is _ndarray:
+        number, size = _TYPE_OF_DTYPE.get(x.dtype), x.itemsize
+        if number is not None and x.flags.aligned and not x.flags.c_contiguous and all(stride % size == 0 for stride in x.strides):
+            return Elements(x.ctypes.data, x.size, number, None, x), tuple(stride // size for stride in x.strides)
+        return elements(x, True), None
     plain = _torch.elements(x)
     if plain is not None:
-        return Elements._make(plain), None
-    if type(x) is _ndarray and not x.flags.c_contiguous:
-        number, size = _TYPE_OF_DTYPE.get(x.dtype), x.itemsize
-        if number is not None and x.flags.aligned and all(stride % size == 0 for stride in x.strides):
-            return Elements(x.ctypes.data, x.size, number, None, x), tuple(stride // size for stride in x.strides)
-    elif type(x) is not _ndarray and not isinstance(x, _files.Array):
-        found = _described(x)
-        if found is not None:
-            view, stream = found
-            return _in_place(view, stream), None if is_dense(view.shape, view.strides, True) else view.strides
-    return Elements(*elements(x, True)), None
+        return plain, None
+    found = None if isinstance(x, _files.Array) else _described(x)
+    if found is None:
+        return elements(x, True), None
+    view, stream = found
+    return _in_place(view, stream), None if is_dense(view.shape, view.strides, True) else view.strides
 
 
 def _described(x: Any) -> Optional[Tuple[_dlpack.View, Optional[int]]]:
@@ -180,15 +181,15 @@ def common_stream(first: Optional[int], second: Optional[int]) -> Optional[int]:
 
 def writable(out: Any, x: Any) -> Elements:
     """out as the library takes it: of the shape of x, in C order, without gaps, of a floating-point type."""
-    plain = _torch.elements(out)
+    plain = None if type(out) is _ndarray else _torch.elements(out)
     if plain is not None:
-        found, shape = Elements._make(plain), tuple(out.shape)
+        found, shape = Elements._make(plain), out.shape
     elif isinstance(out, _ndarray):
         flags = out.flags
         if not (flags.c_contiguous and flags.aligned and flags.writeable and out.dtype.isnative) or \
                 isinstance(out, numpy.ma.MaskedArray):
             raise ArgumentError("out: expected a writable, aligned array in C order without gaps or a mask, in this machine's byte order")
-        found, shape = Elements(out.ctypes.data, out.size, type_of_name(out.dtype.name), None, out), out.shape
+        found, shape = Elements(out.ctypes.data, out.size, _TYPE_OF_DTYPE.get(out.dtype) or type_of_name(out.dtype.name), None, out), out.shape
     else:
         if _is_jax(out):
             raise ArgumentError("out: found an array of JAX, which cannot be written: expected one of NumPy, PyTorch or CuPy, or None")
@@ -204,7 +205,7 @@ def writable(out: Any, x: Any) -> Elements:
             raise ArgumentError(f"out: found an array ({type(out).__name__}) that does not say whether it can be written: expected one of "
                                 "NumPy, PyTorch or CuPy, or one with DLPack 1.0")
         found, shape = _of_view(view, own, True), view.shape
-    if out is not x and shape != tuple(numpy.shape(x)):
+    if out is not x and shape != (x.shape if type(x) is type(out) else tuple(numpy.shape(x))):
         raise ArgumentError(f"out: expected the shape of x, {tuple(numpy.shape(x))}, found {shape}")
     return found
 
@@ -220,6 +221,9 @@ def needs_out(x: Any) -> bool:
 
 def empty(x: Any, name: str, shape: Tuple[int, ...]) -> Any:
     """A new array of that type and shape: of PyTorch and CuPy, in the place of x, if x is; else of NumPy."""
+    dtype = _DTYPE_OF.get(name) if type(x) is _ndarray else None
+    if dtype is not None:
+        return numpy.empty(shape, dtype)
     if _torch.is_tensor(x):
         return _torch.empty(x, name, shape)
     if _is_cupy(x):

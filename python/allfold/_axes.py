@@ -24,6 +24,7 @@ class Rows(NamedTuple):
     axes: Tuple[int, ...]  # of a row
     cut: int  # the dimension along which the ranks' parts follow one another; -1: of a file, which the ranks share out themselves
     short: Optional[Tuple[int, int, int, int]]  # of an array in C order outer, length, inner and which the ranks cut; None: not one of each
+    results: Tuple[Tuple[int, ...], Tuple[int, ...]]  # shapes of the results of this part: without the axes, and with these of length 1
 
     def are_whole(self) -> bool:
         """Whether the axes are all."""
@@ -64,23 +65,35 @@ def rows_of(x: Any, axis: Any, cut: int, ranks: int) -> Rows:
     if isinstance(x, _files.Array):
         if cut:
             raise ArgumentError(f"cut {cut}: expected none, as the ranks share out an array of a file themselves")
-        return Rows(shape_of(x), axes_of(x.axes(axis), x.ndim or 1), -1, None)
+        shape = shape_of(x)
+        axes = axes_of(x.axes(axis), len(shape))
+        return Rows(shape, axes, -1, None, _results_shapes(shape, axes))
     return rows_of_shape(shape_of(x), axis, cut, ranks)
 
 
 def rows_of_shape(shape: Tuple[int, ...], axis: Any, cut: Any, ranks: int) -> Rows:
-    return _rows(shape, axes_of(axis, len(shape)), dimension("cut", cut, len(shape)), ranks)
+    if type(axis) is int and type(cut) is int:
+        return _rows_kept(shape, axis, cut, ranks)
+    return _rows(shape, axis, cut, ranks)
 
 
-@functools.lru_cache(maxsize=1024)
-def _rows(shape: Tuple[int, ...], axes: Tuple[int, ...], cut: int, ranks: int) -> Rows:
-    first, last = axes[0], axes[-1]
+def _results_shapes(shape: Tuple[int, ...], axes: Tuple[int, ...]) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
+    lengths = list(enumerate(shape))
+    return tuple(length for i, length in lengths if i not in axes), tuple(1 if i in axes else length for i, length in lengths)
+
+
+def _rows(shape: Tuple[int, ...], axis: Any, cut: Any, ranks: int) -> Rows:
+    axes, cut = axes_of(axis, len(shape)), dimension("cut", cut, len(shape))
+    first, last, results = axes[0], axes[-1], _results_shapes(shape, axes)
     ends = 0, first, last + 1, len(shape)
     group = 0 if cut < first else 1 if cut <= last else 2
     if len(axes) != last + 1 - first or (ranks > 1 and math.prod(shape[ends[group]:cut]) != 1):
-        return Rows(shape, axes, cut, None)
+        return Rows(shape, axes, cut, None, results)
     outer, length, inner = (math.prod(shape[begin:end]) for begin, end in zip(ends, ends[1:]))
-    return Rows(shape, axes, cut, (outer, length, inner, (CUT_OUTER, CUT_AXIS, CUT_INNER)[group]))
+    return Rows(shape, axes, cut, (outer, length, inner, (CUT_OUTER, CUT_AXIS, CUT_INNER)[group]), results)
+
+
+_rows_kept = functools.lru_cache(maxsize=1024)(_rows)
 
 
 def fill_view(context: Any, elements: Tuple[int, int, int, Optional[int], Any], rows: Rows, strides: Optional[Tuple[int, ...]] = None,
@@ -138,66 +151,62 @@ def total(context: Any, number: int) -> int:
 def shape_of_results(context: Any, rows: Rows, keepdims: bool, own: bool) -> Tuple[int, ...]:
     """Of the arrays of results on this rank: of all ranks, or own: of its part alone, and if the axis is cut its share of all results,
     in one dimension. Collective if the results are cut."""
-    lengths: List[Optional[int]] = list(rows.shape)
-    if rows.are_cut() and own:
-        share, longer = divmod(math.prod(length for axis, length in enumerate(rows.shape) if axis not in rows.axes), context.ranks)
+    found = rows.results[keepdims]
+    if own and rows.are_cut():
+        share, longer = divmod(math.prod(found), context.ranks)
         return (share + (context.rank < longer),)
-    if not rows.are_cut() and not own and context.ranks > 1 and rows.cut >= 0:
-        lengths[rows.cut] = total(context, rows.shape[rows.cut])
-    for axis in rows.axes:
-        lengths[axis] = 1 if keepdims else None
-    return tuple(length for length in lengths if length is not None)
+    if not own and context.ranks > 1 and rows.cut >= 0 and not rows.are_cut():
+        shape = list(rows.shape)
+        shape[rows.cut] = total(context, shape[rows.cut])
+        return _results_shapes(tuple(shape), rows.axes)[keepdims]
+    return found
 
 
 class Results(NamedTuple):
-    """Arrays for a fold's results, which outputs describes to the library."""
+    """Arrays for a fold's results, whose addresses are in the context's outputs."""
 
     values: Dict[str, Any]
     indices: Dict[str, Any]
-    types: Dict[str, str]  # of the values; the arrays for integers are int64
-    outputs: Any  # allfold_outputs
-    owner: Any
-
-    def has_integers(self) -> bool:
-        return any(name not in FLOATS for name in self.types.values())
+    integers: Dict[str, str]  # of values that are integers: the type; the arrays are int64
 
     def finished(self, dtype: Optional[str]) -> "Results":
         """With integers of their type, or of dtype."""
-        if not self.has_integers():
+        if not self.integers:
             return self
-        return self._replace(values={name: made if self.types[name] in FLOATS else _arrays.as_integers(made, self.types[name], dtype)
+        return self._replace(values={name: _arrays.as_integers(made, self.integers[name], dtype) if name in self.integers else made
                                      for name, made in self.values.items()})
 
 
 @functools.lru_cache(maxsize=None)
-def _results_of(fold: int, *types: int) -> Tuple[Tuple[str, Optional[str], bool], ...]:
-    """Of each result its name, the type of its values (None: it has none), and whether it has indices. types: of the elements, the call's
-    result_type"""
+def _results_of(fold: int, *types: int) -> Tuple[Tuple[Tuple[str, Optional[str], bool], ...], Dict[str, str]]:
+    """Of each result its name, the type of its values (None: it has none), and whether it has indices; and which are integers, of what type.
+    types: of the elements, the call's result_type"""
     indexed, of_stats = fold in (FOLDS["argmin"], FOLDS["argmax"]), fold == FOLDS["stats"]
     names = [lib.allfold_result_name(fold, i).decode() for i in range(lib.allfold_result_count(fold))]
-    return tuple((name, None if indexed else NAME_OF[lib.allfold_result_type(fold, i, *types)], indexed or of_stats and name in ("min", "max"))
-                 for i, name in enumerate(names))
+    found = tuple((name, None if indexed else NAME_OF[lib.allfold_result_type(fold, i, *types)], indexed or of_stats and name in ("min", "max"))
+                  for i, name in enumerate(names))
+    return found, {name: kind for name, kind, _ in found if kind is not None and kind not in FLOATS}
 
 
-def results_for(x: Any, fold: int, types: Tuple[int, int, Optional[str]], shape: Tuple[int, ...]) -> Results:
+def results_for(context: Any, x: Any, fold: int, types: Tuple[int, int, Optional[str]], shape: Tuple[int, ...]) -> Results:
     """types: of the elements, the call's result_type, the integer dtype"""
-    wanted = _results_of(fold, *types[:2])
-    rows = (_library.Output * len(wanted))()
+    wanted, integers = _results_of(fold, types[0], types[1])
     values: Dict[str, Any] = {}
     indices: Dict[str, Any] = {}
     if types[2] is not None:
         _arrays.empty(x, types[2], (0,))  # refuses a type that PyTorch lacks, before the fold
-    for row, (name, found, indexed) in zip(rows, wanted):
-        if found is not None:
-            if types[2] is not None and found in FLOATS:
-                raise ArgumentError(f"dtype {types[2]}: expected a floating-point type, as the results are {found}")
-            values[name] = _arrays.empty(x, found if found in FLOATS else "int64", shape)
-            row.values = _arrays.address_of(values[name])
+    context.outputs.count = len(wanted)
+    for row, (name, kind, indexed) in zip(context.output_rows, wanted):
+        row.values = row.indices = None
+        if kind is not None:
+            if types[2] is not None and kind in FLOATS:
+                raise ArgumentError(f"dtype {types[2]}: expected a floating-point type, as the results are {kind}")
+            values[name] = made = _arrays.empty(x, "int64" if name in integers else kind, shape)
+            row.values = _arrays.address_of(made)
         if indexed:
-            indices[name] = _arrays.empty(x, "int64", shape)
-            row.indices = _arrays.address_of(indices[name])
-    found_types = {name: found for name, found, _ in wanted if found is not None}
-    return Results(values, indices, found_types, _library.Outputs(rows, len(wanted)), rows)
+            indices[name] = made = _arrays.empty(x, "int64", shape)
+            row.indices = _arrays.address_of(made)
+    return Results(values, indices, integers)
 
 
 def _turned(arrays: Dict[str, Any]) -> Dict[str, Any]:
@@ -223,12 +232,12 @@ def fold(context: Any, number: int, x: Any, rows: Rows, keepdims: bool, own: boo
         shape = shape_of_results(context, rows, keepdims, own)
         try:
             turned = rows.cut < 0 and x.order == "F"  # results lie as the elements do
-            results = results_for(x, number, (_arrays.type_of(x, elements.type), call.result_type, dtype), shape[::-1] if turned else shape)
+            results = results_for(context, x, number, (_arrays.type_of(x, elements[2]), call.result_type, dtype), shape[::-1] if turned else shape)
         except Exception as error:
             context.fail(error)
         call.own_results = own
         function, view = (lib.allfold_reduce_nd, context.view_nd_ref) if any_rank else (lib.allfold_reduce_axis, context.view_ref)
-        status = function(context.handle, number, view, context.call_ref, byref(results.outputs))
+        status = function(context.handle, number, view, context.call_ref, context.outputs_ref)
         call.own_results = 0
         if status:
             raise context.error(status)
@@ -241,6 +250,6 @@ def fold(context: Any, number: int, x: Any, rows: Rows, keepdims: bool, own: boo
             if own:
                 context.fail(error)
             raise
-        if own and results.has_integers():  # of which other ranks may have others, that dtype cannot hold
+        if own and results.integers:  # of which other ranks may have others, that dtype cannot hold
             total(context, 0)
     return results

@@ -9,8 +9,9 @@ from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple
 
 from . import _library, _mpi
 from ._errors import BY_STATUS, ArgumentError, Error, OutOfMemoryError
-from ._library import Array, Call, Log, LogProbsOutput, Options, Result, View, ViewNd
+from ._library import Array, Call, Log, LogProbsOutput, Options, Output, Outputs, Result, View, ViewNd
 from ._mpi import lib
+from ._types import FOLDS
 
 _open: List["Context"] = []  # in the order of opening, in which they are closed: the same on all ranks of each
 _kept: Dict[Tuple[Optional[int], Optional[str]], "Context"] = {}
@@ -92,8 +93,10 @@ class Context:
         # one of each, used again by every call
         self.part, self.second, self.view, self.view_nd, self.result = Array(), Array(), View(), ViewNd(size=ctypes.sizeof(ViewNd)), Result()
         self.call, self.rows, self.rows_call, self.rows_output = Call(size=ctypes.sizeof(Call)), View(), Call(size=ctypes.sizeof(Call)), LogProbsOutput()
-        self.part_ref, self.second_ref, self.view_ref, self.view_nd_ref, self.call_ref, self.result_ref, self.rows_ref, self.rows_call_ref, self.rows_output_ref = map(
-            ctypes.addressof, (self.part, self.second, self.view, self.view_nd, self.call, self.result, self.rows, self.rows_call, self.rows_output))
+        room = (Output * max(map(lib.allfold_result_count, FOLDS.values())))()
+        self.outputs, self.output_rows = Outputs(room, 0), list(room)
+        self.part_ref, self.second_ref, self.view_ref, self.view_nd_ref, self.call_ref, self.result_ref, self.rows_ref, self.rows_call_ref, self.rows_output_ref, self.outputs_ref = map(
+            ctypes.addressof, (self.part, self.second, self.view, self.view_nd, self.call, self.result, self.rows, self.rows_call, self.rows_output, self.outputs))
 
     def _open(self, comm: int, options: Options) -> None:
         opened, message = c_void_p(), ctypes.create_string_buffer(1024)

@@ -458,19 +458,21 @@ def _normalised(x: Any, out: Any, context: Context, where: Tuple[Axis, int], opt
                 if needs_out(x):
                     raise ArgumentError(f"out: expected an array in device memory, as allfold cannot make one of {type(x).__name__}")
                 out = empty(x, _output_type(NAME_OF[type_of(x, source[2])], options[0]), x.shape[::-1] if turned else x.shape)
+                target = writable(out, out)
             elif options[0] is not None:
                 raise ArgumentError("dtype and out: expected one of them")
             elif turned:
                 raise ArgumentError("out: expected None, as the elements of x lie in Fortran's order")
-            target = writable(out, out if turned else x)
-            _check_overlap(source, target)
-            call.stream = common_stream(stream, target.stream)
+            else:
+                target = writable(out, x)
+                _check_overlap(source, target)
+            call.stream = common_stream(stream, target[3])
             call.nan, call.result_type, call.ddof, call.logarithm = 0, 0, 0, options[1]
         except Exception as error:
             context.fail(error)
         function, described = (_softmax, context.part_ref) if rows is None else (_softmax_nd, context.view_nd_ref) if any_rank \
             else (_softmax_axis, context.view_ref)
-        status = function(context.handle, described, target.address, target.type, context.call_ref)
+        status = function(context.handle, described, target[0], target[2], context.call_ref)
         call.logarithm = 0
         if status:
             raise context.error(status)

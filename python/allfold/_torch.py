@@ -99,11 +99,10 @@ def has_type(name: str) -> bool:
 
 def empty(x: Any, name: str, shape: Tuple[int, ...]) -> Any:
     """A new tensor of that type and shape, where x is."""
-    if is_plain(x):
-        return x.new_empty(shape, dtype=dtype_of(name))
-    known = module()
+    known = _found or module()
     assert known is not None
-    return known.torch.empty(shape, dtype=dtype_of(name), device=x.device)
+    dtype = known.dtypes.get(name) or dtype_of(name)
+    return x.new_empty(shape, dtype=dtype) if type(x) is known.tensor else known.torch.empty(shape, dtype=dtype, device=x.device)
 
 
 _dtype, _requires_grad = operator.attrgetter("dtype"), operator.attrgetter("requires_grad")
