@@ -80,6 +80,7 @@ noinst_HEADERS += \
 	kernels/many_family.cuh \
 	kernels/many_family.h \
 	kernels/order.cuh \
+	kernels/order_brackets.cuh \
 	kernels/order_digits.cuh \
 	kernels/log_probs.cuh \
 	kernels/log_probs_fast.cuh \

@@ -5,7 +5,7 @@ import functools
 import math
 import operator
 from ctypes import addressof, byref, c_int64, c_uint64
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
 
 import numpy
 
