@@ -256,6 +256,8 @@ struct steps {
    All distances are within the view's extent. */
 static bool runs_meet(struct steps few, struct steps many, uint64_t inner)
 {
+    if ((few.count - 1) * few.stride + inner <= many.stride)
+        return false; /* all are before the second run */
     for (uint64_t a = 1; a < few.count; a++) {
         const uint64_t at = a * few.stride, below = at / many.stride, behind = at % many.stride;
         if (below >= many.count)
