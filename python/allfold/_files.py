@@ -13,7 +13,7 @@ from ._context import Context, choice, context_of, in_range
 from ._errors import BY_STATUS, ArgumentError, Error, UnsupportedError
 from ._library import MISSING_POLICIES, SourceFacts, SourceOptions
 from ._mpi import lib
-from ._types import NAME_OF
+from ._types import NAME_OF, type_of_name
 
 SONAME = "liballfold-files.so.0"
 _loaded: List[ctypes.CDLL] = []  # once it is
@@ -258,7 +258,7 @@ def _names(context: Context, name: str) -> Optional[List[str]]:
 
 
 def _options(missing: str, dtype: Any, shape: Any, offset: int, count: Optional[int]) -> SourceOptions:
-    from ._functions import _name_of_dtype, type_of_name
+    from ._functions import _name_of_dtype
     lengths = None if shape is None else ",".join(str(operator.index(length)) for length in (shape if isinstance(shape, (tuple, list)) else (shape,)))
     return SourceOptions(size=ctypes.sizeof(SourceOptions), missing=choice("missing", MISSING_POLICIES, missing),
                          type=0 if dtype is None else type_of_name(_name_of_dtype(dtype)), offset=in_range("offset", offset, 2**64 - 1),

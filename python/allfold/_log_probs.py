@@ -1,7 +1,6 @@
 """Log-probabilities of rows of logits, and their gradient."""
 from __future__ import annotations
 
-import functools
 from ctypes import byref, c_int64
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -30,17 +29,14 @@ class LogProbs:
     argmax: Any = None
 
 
-def _rows(shape: Tuple[int, ...], axis: Any, cut: Any, ranks: int) -> Tuple[_axes.Rows, Tuple[int, ...]]:
-    """How logits are cut, and the shape of what there is of each row."""
+def _rows(shape: Tuple[int, ...], axis: Any, cut: Any, ranks: int) -> _axes.Rows:
+    """How logits are cut."""
     rows = _axes.rows_of_shape(shape, axis, 0 if cut is None else cut, ranks)
     if len(rows.axes) != 1:
         raise ArgumentError(f"axis {axis}: expected one axis")
     if rows.short is None:
         raise ArgumentError(f"cut {cut}: expected the axis, or the first dimension before or behind it that is longer than 1")
-    return rows, tuple(n for d, n in enumerate(shape) if d not in rows.axes)
-
-
-_kept_rows = functools.lru_cache(maxsize=1024)(_rows)
+    return rows
 
 
 def _strides(rows: _axes.Rows, strides: Tuple[int, ...]) -> Tuple[int, int]:
@@ -85,8 +81,8 @@ class _Given:
             raise ArgumentError(f"{logits.name}: logits are read at once with their targets: expected an array in memory")
         (address, _, self.type, self.stream, owner), strides = found
         shape, (axis, cut), view = _axes.shape_of(logits), where, context.rows
-        rows_of = _kept_rows if type(axis) is int and (cut is None or type(cut) is int) else _rows
-        self.rows, self.shape = rows_of(shape, axis, cut, context.ranks)
+        self.rows = _rows(shape, axis, cut, context.ranks)
+        self.shape = self.rows.results[False]  # of what there is of each row
         assert self.rows.short is not None
         self.owners = [owner]
         view.outer, view.length, view.inner, view.cut = self.rows.short
