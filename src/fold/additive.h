@@ -24,24 +24,35 @@ HOST_DEVICE void NAME_FN(step)(double *high, double *low, V x)
 }
 #endif
 
+#if VALUE_BITS == 64
 HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t first)
 {
+    double high[FOLD_LANES], low[FOLD_LANES] = {0.0};
     (void)first;
-    double high[FOLD_LANES];
     for (int lane = 0; lane < FOLD_LANES; lane++)
         high[lane] = TERM_ZERO;
-#if VALUE_BITS == 64
-    double low[FOLD_LANES] = {0.0};
     FOLD_FOR_LANES(n, i, lane, { NAME_FN(step)(&high[lane], &low[lane], x[i]); });
     for (int lane = 0; lane < FOLD_LANES; lane++)
         sum->total.low += low[lane];
     for (int lane = 0; lane < FOLD_LANES; lane++)
         pair_add(&sum->total, high[lane]);
-#else
-    FOLD_FOR_LANES(n, i, lane, { high[lane] += TERM((double)x[i]); });
-    pair_add_lanes(&sum->total, high);
-#endif
 }
+#else
+HOST_DEVICE double NAME_FN(total)(const V *x, uint32_t n)
+{
+    double high[FOLD_LANES];
+    for (int lane = 0; lane < FOLD_LANES; lane++)
+        high[lane] = TERM_ZERO;
+    FOLD_FOR_LANES(n, i, lane, { high[lane] += TERM((double)x[i]); });
+    return lanes_total(high);
+}
+
+HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t first)
+{
+    (void)first;
+    pair_add(&sum->total, NAME_FN(total)(x, n));
+}
+#endif
 
 #ifdef FOLD_COLUMNS
 #if VALUE_BITS == 64
@@ -60,9 +71,13 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * sum, const V *x, uint32_t n, uint64_t 
 
 static bool NAME_FN(row_result)(const void *x, uint32_t n, double *result)
 {
+#if VALUE_BITS == 64
     FN(NAME) sum = NAME_FN(identity)();
     NAME_FN(tile)(&sum, x, n, 0);
     *result = pair_value(&sum.total);
+#else
+    *result = NAME_FN(total)(x, n);
+#endif
     return true;
 }
 #endif

@@ -356,8 +356,10 @@ struct exact_span {
 };
 HOST_DEVICE void exact_span_start(struct exact_span *span)
 {
-    memset(span, 0, sizeof *span);
-    memset(span->before, 0xff, sizeof span->before);
+    for (int lane = 0; lane < FOLD_LANES; lane++) { /* memset would be an instruction that takes long to start */
+        span->largest[lane] = span->all[lane] = 0;
+        span->before[lane] = ~0u;
+    }
 }
 #define EXACT_SPAN_TAKE(span, lane, x)                                                              \
     do {                                                                                            \

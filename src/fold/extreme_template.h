@@ -54,8 +54,13 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * extreme, const V *x, uint32_t n, uint6
     for (int lane = 0; lane < FOLD_LANES; lane++)
         best[lane] = START;
     FOLD_FOR_LANES(n, i, lane, { NAME_FN(step)(&best[lane], &nans[lane], x[i]); });
-    for (int lane = 0; lane < FOLD_LANES; lane++)
-        NAME_FN(settle)(extreme, best[lane], nans[lane]);
+    for (int half = FOLD_LANES / 2; half > 0; half /= 2) /* one after the other, each would wait for the one before */
+        FOLD_SIMD
+        for (int lane = 0; lane < half; lane++) {
+            best[lane] = BEFORE(best[lane + half], best[lane]) ? best[lane + half] : best[lane];
+            nans[lane] += nans[lane + half];
+        }
+    NAME_FN(settle)(extreme, best[0], nans[0]);
 }
 
 #ifdef FOLD_COLUMNS

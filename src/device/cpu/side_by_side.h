@@ -278,7 +278,7 @@ static void fold_columns(const struct side_by_side *f)
 enum {
     ROWS_TOGETHER = 64,
     ROW_SHORT = 128, ROW_SHORT_DIRECT = 48, /* longer ones are folded one by one, and those that need no partial from there on */
-    ROW_AHEAD_BYTES = 512 /* of the next row are asked for */
+    ROW_AHEAD_BYTES = 512 /* of rows to come are asked for */
 };
 
 /* Gives some rows from r on to lanes. */
@@ -367,10 +367,11 @@ static void fold_rows_singly(const struct side_fold *fold, uint64_t first, uint3
     const struct side_by_side *const f = fold->f;
     const size_t bytes = types[f->x.type].element_bytes;
     const bool direct = rows_are_direct(fold);
+    const size_t row = f->x.length * bytes, ahead = row < ROW_AHEAD_BYTES ? row : ROW_AHEAD_BYTES, next = (2 * ROW_AHEAD_BYTES / (ahead + !ahead) - 1) * f->x.stride * bytes;
     for (uint64_t r = first; r < first + rows; r++) {
         const char *const x = (const char *)f->x.x + r * f->x.stride * bytes;
-        for (size_t at = 0; at < ROW_AHEAD_BYTES; at += 64)
-            FOLD_PREFETCH(x + f->x.stride * bytes + at);
+        for (size_t at = 0; at < ahead; at += 64)
+            FOLD_PREFETCH(x + next + at);
         if (direct && (f->finished[r] = fold->direct->row(x, (uint32_t)f->x.length, &f->results[r])))
             continue;
         fold_row(fold, r);
