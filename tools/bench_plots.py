@@ -27,7 +27,7 @@ PEERS = {  # peer -> (colour, width, dashes, what it is called)
 }
 PARTS = {"kernel": ("#2f81c9", "kernel"), "hand_over": ("#d9822b", "hand-over to the host"),
          "exchange": ("#1f9e77", "exchange between ranks"), "rest": ("#b6bfc8", "rest")}
-FOLDS = {"sum": "Sum", "sum-exact": "Exact sum", "max": "Maximum", "sumexp": "First pass of softmax", "softmax": "Softmax",
+FOLDS = {"sum": "Sum", "sum-exact": "Exact sum", "max": "Maximum", "argmax": "Index of the maximum", "sumexp": "First pass of softmax", "softmax": "Softmax",
          "softmax-exact": "Exact softmax", "logsumexp": "Log-sum-exp", "logsumexp-exact": "Exact log-sum-exp"}
 STYLE = {
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 10.5, "text.color": INK,
@@ -240,7 +240,7 @@ def along(runs, facts, rows):
             axes.tick_params(length=0)
             axes.set_ylim(0, None)
             count_axis(axes, sorted({row["shape"][1] for row in rows}))
-    figure.legend(shown.values(), shown, loc="upper left", bbox_to_anchor=(0.014, 0.945), ncols=len(shown), fontsize=9, columnspacing=1.2, handlelength=2.8)
+    figure.legend(shown.values(), shown, loc="upper left", bbox_to_anchor=(0.014, 0.945), ncols=len(shown), fontsize=9, columnspacing=1.0, handlelength=2.5)
     for axes in panels[-1]:
         axes.set_xlabel("elements of a row")
     for axes in panels[:, 0]:
