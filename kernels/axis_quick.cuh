@@ -28,18 +28,21 @@ static __device__ __forceinline__ bool is_small(double x)
     return x != 0.0 && fabs(x) < QUICK_LEAST;
 }
 
-/* A number that rounds to the result's format as the exact one does. Tells in *finish if what is wrong might change that. The bounds between two
-   numbers of a shorter format are doubles whose last 28 bits are 0. */
+/* A number that rounds to the result's format as x does, which has no slack. */
+static __device__ __forceinline__ double quick_exact(const struct quick_real &x, const struct finish *finish)
+{
+    return finish->format == ALLFOLD_F64 ? x.value : rounded_to_odd(x.value, x.rest);
+}
+/* The same of any x. Tells in *finish if what is wrong might change that. The bounds between two numbers of a shorter format are doubles whose last 28 bits are 0.
+   Without branches: those of the numbers of stats would cost registers in the loop over elements. */
 static __device__ __forceinline__ double quick_round(const struct quick_real &x, const struct finish *finish)
 {
-    const bool is_f64 = finish->format == ALLFOLD_F64;
-    if (x.slack != 0.0) {
-        const double least = add_down(x.rest, -x.slack), most = add_up(x.rest, x.slack), down = add_down(x.value, least), up = add_up(x.value, most);
-        const bool same = down <= up && (f64_bits(down) ^ f64_bits(up)) >> 28 == 0 && f64_bits(down) << 36 != 0 && f64_bits(up) << 36 != 0;
-        if (!(is_f64 ? x.value + least == x.value && x.value + most == x.value : same || fabs(x.rest) > x.slack))
-            finish->error->status = ALLFOLD_UNSUPPORTED;
-    }
-    return is_f64 ? x.value : rounded_to_odd(x.value, x.rest);
+    const double least = add_down(x.rest, -x.slack), most = add_up(x.rest, x.slack), down = add_down(x.value, least), up = add_up(x.value, most);
+    const bool same = down <= up && (f64_bits(down) ^ f64_bits(up)) >> 28 == 0 && f64_bits(down) << 36 != 0 && f64_bits(up) << 36 != 0;
+    const bool is_certain = finish->format == ALLFOLD_F64 ? x.value + least == x.value && x.value + most == x.value : same || fabs(x.rest) > x.slack;
+    if (x.slack != 0.0 && !is_certain)
+        finish->error->status = ALLFOLD_UNSUPPORTED;
+    return quick_exact(x, finish);
 }
 
 /* x divided by a positive integer. A quotient of 54 bits, which a power of two gives often, may lie in the middle of two doubles: it is known to be
@@ -240,7 +243,7 @@ template <enum monoid of, class Value, bool in_pairs> struct quick_one {
             result = quick_root(result);
         if (fold == ALLFOLD_MEAN)
             result = quick_quotient(result, (double)finish->count);
-        result_f64(finish, quick_round(result, finish));
+        result_f64(finish, result.slack == 0.0 ? quick_exact(result, finish) : quick_round(result, finish));
         return finish->error->status == ALLFOLD_OK;
     }
 };

@@ -217,8 +217,9 @@ def bench_count(count):
 
 def along(runs, facts, rows):
     """Folds of rows, a panel for each fold and type: bytes a second against the length of a row, allfold at both levels."""
-    types = sorted({row["dtype"] for row in rows}, key=["f64", "f32", "bf16", "f16"].index)
-    folds = sorted({row["fold"].removesuffix("-exact") for row in rows}, key=lambda fold: list(FOLDS).index(fold) if fold in FOLDS else 99)
+    order = [*FOLDS, "f64", "f32", "bf16", "f16"]
+    types, folds = (sorted(found, key=lambda name: (order.index(name) if name in order else 99, name))
+                    for found in ({row["dtype"] for row in rows}, {row["fold"].removesuffix("-exact") for row in rows}))
     figure, panels = plt.subplots(len(folds), len(types), sharex=True, sharey=True, squeeze=False, figsize=(4.6 * len(types), 0.9 + 2.6 * len(folds)))
     figure.subplots_adjust(left=0.085, right=0.985, top=0.885, bottom=0.075, hspace=0.24, wspace=0.08)
     figure.text(0.022, 0.975, f"{bench_count(max(row['count'] for row in rows))} elements in rows, from the call to its end", fontsize=13.5, fontweight="bold",
@@ -280,12 +281,15 @@ def plots(runs):
                 yield name_of("time", facts, "fold", "dtype", "ranks"), latency(runs, facts, rows)
                 if len(with_split(rows)) > 1:
                     yield name_of("split", facts, "fold", "dtype", "ranks"), split(runs, facts, rows)
-        rows = [row for row in runs.along if row["shape"][2] == 1 and row["ranks"] == 1 and (row["timing_point"] == "host" or row["peer"] in ("read", "copy"))]
-        for backend in sorted({row["backend"] for row in rows}):
-            own = [row for row in rows if row["backend"] == backend]
-            if len({row["shape"][1] for row in own if row["peer"] == "allfold"}) > 2:
-                facts = {"backend": backend, "data": "device", "caches": own[0]["caches"]}
-                yield name_of("rows", facts), along(runs, facts, own)
+        calls = [row for row in runs.along if row["shape"][2] == 1 and row["ranks"] == 1 and (row["timing_point"] == "host" or row["peer"] in ("read", "copy"))]
+        keys = ("backend", "data", "caches")
+        for same in sorted({tuple(row[key] for key in keys) for row in calls}):
+            rows = [row for row in calls if tuple(row[key] for key in keys) == same]
+            most = max(row["count"] for row in rows)
+            rows = [row for row in rows if row["count"] > 0.9 * most]  # whole rows only: a little less for some lengths
+            if len({row["shape"][1] for row in rows if row["peer"] == "allfold"}) > 2:
+                facts = dict(zip(keys, same))
+                yield name_of("rows", facts), along(runs, facts, rows)
         keys = ("backend", "data", "caches", "fold", "dtype", "count")
         # numbers of ranks compare within one report: the last of those with the most
         joint = max(((row["ranks"], row["report"]) for row in runs.rows if row["ranks"] > 1), default=(1, None))[1]

@@ -183,7 +183,7 @@ def writable(out: Any, x: Any) -> Elements:
     """out as the library takes it: of the shape of x, in C order, without gaps, of a floating-point type."""
     plain = None if type(out) is _ndarray else _torch.elements(out)
     if plain is not None:
-        found, shape = Elements._make(plain), out.shape
+        found, shape = Elements._make(plain), tuple(out.shape)
     elif isinstance(out, _ndarray):
         flags = out.flags
         if not (flags.c_contiguous and flags.aligned and flags.writeable and out.dtype.isnative) or \
@@ -205,7 +205,7 @@ def writable(out: Any, x: Any) -> Elements:
             raise ArgumentError(f"out: found an array ({type(out).__name__}) that does not say whether it can be written: expected one of "
                                 "NumPy, PyTorch or CuPy, or one with DLPack 1.0")
         found, shape = _of_view(view, own, True), view.shape
-    if out is not x and shape != (x.shape if type(x) is type(out) else tuple(numpy.shape(x))):
+    if out is not x and shape != tuple(numpy.shape(x)):
         raise ArgumentError(f"out: expected the shape of x, {tuple(numpy.shape(x))}, found {shape}")
     return found
 

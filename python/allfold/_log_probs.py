@@ -45,7 +45,8 @@ def _strides(rows: _axes.Rows, strides: Tuple[int, ...]) -> Tuple[int, int]:
     wide = [(d, rows.shape[d], strides[d]) for d in range(len(rows.shape)) if rows.shape[d] != 1 and d != axis]
     outer, inner = [one for one in wide if one[0] < axis], [one for one in wide if one[0] > axis]
     merge = all(a[2] == b[1] * b[2] for part in (outer, inner) for a, b in zip(part, part[1:]))
-    if not merge or min(strides) < 0 or (inner and inner[-1][2] != 1):
+    repeated = any(n > 1 and stride == 0 for n, stride in zip(rows.shape, strides))  # to the library 0 is the stride of dense rows
+    if not merge or repeated or min(strides) < 0 or (inner and inner[-1][2] != 1):
         raise ArgumentError(f"logits of shape {rows.shape} with strides {strides}: expected rows at one distance from each other, as contiguous arrays have")
     along = strides[axis] if rows.shape[axis] != 1 else 1
     return (outer[-1][2] if outer else max(along * rows.shape[axis], 1)), along

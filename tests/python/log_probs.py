@@ -67,6 +67,7 @@ def check_refusals():
                        ("targets of floats", "float64: expected int64", lambda: allfold.log_probs(x, targets.astype(float) if last else targets)),
                        ("targets beyond int64", "expected int64", lambda: allfold.log_probs(x, targets.astype(np.uint64) | np.uint64(2**63) if last else targets)),
                        ("an output that does not exist", "expected some of", lambda: allfold.log_probs(x, targets, outputs=["mean"] if last else ["entropy"])),
+                       ("one element for a whole row", "rows at one distance", lambda: allfold.log_probs(np.broadcast_to(x[:, :1], x.shape) if last else x, targets)),
                        ("two axes", "expected one axis", lambda: allfold.log_probs(x, targets, axis=(0, 1) if last else -1)),
                        ("logsumexp of another shape", "one for each", lambda: allfold.log_probs_gradient(x, targets, sums[None] if last else sums)),
                        ("an ignore_index that is no integer", "ignore_index", lambda: allfold.log_probs(x, targets, ignore_index=2.5 if last else 2)),
