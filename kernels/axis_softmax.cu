@@ -2,30 +2,49 @@
    or blocks that exchange messages; or in shared memory (axis_softmax_heavy.cuh). Rows that fit none are left to the two passes of axis.cu. Columns: axis_softmax_columns.cu. */
 #include "kernels/axis_softmax_heavy.cuh"
 
-/* Of shared memory, for what is kept of a thread's vectors. */
-template <class Row, int vectors> static constexpr size_t shared_bytes()
+template <class Row, int vectors> static constexpr size_t shared_bytes() { return shared_places<Row, vectors>() * sizeof(uint4); }
+
+/* What is said is the same in every call, as other threads may launch the kernel. */
+static cudaError_t shared_memory_set(const void *kernel, size_t bytes)
 {
-    if constexpr (Row::in_shared)
-        return Row::template shared_kept<vectors>::places * sizeof(uint4);
-    return 0;
+    const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    return code == cudaSuccess ? cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared) : code;
 }
-template <class Row> static cudaError_t short_rows_start(const struct softmax_work *work, uint64_t vectors, bool aligned, cudaStream_t stream)
+
+/* vectors: of a row; aligned: they are whole, on their boundaries. */
+template <class Element, bool logarithm, bool exact>
+static cudaError_t short_rows_start(const struct softmax_work *work, uint64_t vectors, bool aligned, cudaStream_t stream)
 {
+    typedef row_of<Element, logarithm, exact, true> Row;
     constexpr uint32_t threads = ROW_SHAPE.threads;
+    constexpr size_t of_thread = shared_bytes<Row, ROW_SHAPE.vectors>(), bytes = sizeof(typename Element::stored);
+    constexpr bool has_together = has_rows_together(exact, bytes);
+    const struct box *const box = &work->box;
+    const uint64_t touched = row_vectors_most(work);
+    const bool dense = box->outer == 1 || (box->outer_stride == box->length && work->y_outer_stride == box->length);
+    const bool together = has_together && dense && touched > 0 && touched <= SHORT_VECTORS && rows_pass_together(logarithm, exact, bytes, aligned, vectors);
+    if (together)
+        vectors = touched;
     const uint32_t least = (uint32_t)(vectors + ROW_SHAPE.vectors - 1) / ROW_SHAPE.vectors;
     uint32_t count = least > 32 ? (least + 31) / 32 * 32 : 1;
     while (count < least)
         count *= 2;
-    const struct row_members members = row_members_of(count, threads);
-    const uint64_t blocks = (work->box.outer + members.rows - 1) / members.rows;
+    const struct row_members members = row_members_of(count, threads, (uint32_t)vectors);
+    const uint64_t blocks = (box->outer + members.rows - 1) / members.rows;
     cudaLaunchConfig_t config = launch_config(blocks, (int)(members.rows * count), stream);
-    config.dynamicSmemBytes = members.rows * count * shared_bytes<Row, ROW_SHAPE.vectors>();
-    if (blocks > INT32_MAX)
-        return cudaErrorInvalidValue;
-    if constexpr (Row::missing_costs)
-        if (work->box.length < (uint64_t)count * ROW_SHAPE.vectors * Row::element::per_vector)
-            return cudaLaunchKernelEx(&config, softmax_short_rows<Row, true>, *work, members, aligned);
-    return cudaLaunchKernelEx(&config, softmax_short_rows<Row, false>, *work, members, aligned);
+    config.dynamicSmemBytes = members.rows * count * of_thread;
+    const bool some = Row::missing_costs && box->length < (uint64_t)count * ROW_SHAPE.vectors * Element::per_vector;
+    void (*kernel)(struct softmax_work, struct row_members, bool) = some ? softmax_short_rows<Row, Row::missing_costs, false> : softmax_short_rows<Row, false, false>;
+    cudaError_t code = blocks > INT32_MAX ? cudaErrorInvalidValue : cudaSuccess;
+    if constexpr (has_together)
+        if (together) {
+            constexpr size_t more = 2 * sizeof(uint4), of_rows = of_thread + ROW_SHAPE.vectors * sizeof(uint4); /* more: rows may begin and end within a vector */
+            kernel = softmax_short_rows<Row, Row::missing_costs, true>;
+            config.dynamicSmemBytes = members.rows * count * of_rows + more;
+            if (of_thread > 0 && code == cudaSuccess)
+                code = shared_memory_set((const void *)kernel, threads * of_rows + more);
+        }
+    return code == cudaSuccess ? cudaLaunchKernelEx(&config, kernel, *work, members, aligned) : code;
 }
 
 static struct long_rows long_rows_of(const struct softmax_work *work, uint64_t per_vector)
@@ -37,13 +56,6 @@ static struct long_rows long_rows_of(const struct softmax_work *work, uint64_t p
     rows.y_stride = work->y_outer_stride / per_vector;
     rows.rows = work->box.outer;
     return rows;
-}
-
-/* What is said is the same in every call, as other threads may launch the kernel. */
-static cudaError_t shared_memory_set(const void *kernel, size_t bytes)
-{
-    const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-    return code == cudaSuccess ? cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared) : code;
 }
 
 /* What a kernel of long rows needs. */
@@ -206,13 +218,13 @@ static cudaError_t rows_start(const struct row_softmax_call *call, cudaStream_t 
     const struct softmax_work *const work = &call->work;
     const struct box *const box = &work->box;
     const uint64_t per_vector = Element::per_vector, vectors = (box->length + per_vector - 1) / per_vector;
-    const bool aligned = ((uintptr_t)work->x | (uintptr_t)work->y) % 16 == 0
+    const bool aligned = ((uintptr_t)work->x | (uintptr_t)work->y) % 16 == 0 && box->length % per_vector == 0
                          && (box->outer == 1 || (box->outer_stride % per_vector == 0 && work->y_outer_stride % per_vector == 0));
-    if (vectors <= (uint64_t)ROW_SHAPE.threads * ROW_SHAPE.vectors) {
+    if (vectors <= SHORT_VECTORS) {
         *launched = true;
-        return short_rows_start<row_of<Element, logarithm, exact, true>>(work, vectors, aligned && box->length % per_vector == 0, stream);
+        return short_rows_start<Element, logarithm, exact>(work, vectors, aligned, stream);
     }
-    if (!aligned || box->length % per_vector != 0)
+    if (!aligned)
         return cudaSuccess;
     typedef row_of<Element, logarithm, exact, false> Row;
     if constexpr (exact && !logarithm && sizeof(typename Element::value) == 4)

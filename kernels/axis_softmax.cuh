@@ -54,6 +54,18 @@ static __device__ __forceinline__ void sums_take(double *a, double b) { *a += b;
 static __device__ __forceinline__ uint32_t value_xor(uint32_t x, uint32_t lanes) { return lane_xor(x, lanes); }
 static __device__ __forceinline__ void sums_take(uint32_t *a, uint32_t b) { *a += b; }
 
+/* Vectors of memory in which a row lies, at most; 0: its elements do not lie side by side, or not so that each vector of x becomes one of y. */
+static inline uint64_t row_vectors_most(const struct softmax_work *work)
+{
+    const struct box *const box = &work->box;
+    const uint64_t bytes = allfold_type_bytes(work->x_type), per_vector = 16 / bytes, x_step = box->outer > 1 ? box->outer_stride : 0, y_step = box->outer > 1 ? work->y_outer_stride : 0;
+    if (box->inner != 1 || box->axis_stride != 1 || work->y_axis_stride != 1 || work->x_type != work->y_type || ((uintptr_t)work->x - (uintptr_t)work->y) % 16 != 0
+        || (x_step - y_step) % per_vector != 0)
+        return 0;
+    const uint64_t starts = (uintptr_t)work->x / bytes | x_step | per_vector, common = starts & (0 - starts); /* the starts of rows are multiples of it */
+    return (box->length + 2 * per_vector - 1 - common) / per_vector;
+}
+
 /* The larger of two elements, or NaN. */
 struct take_larger {
     __device__ __forceinline__ void operator()(float *a, float b) const { *a = larger_f32(b, *a); }
@@ -109,12 +121,13 @@ template <int threads, class Value, class Take> static __device__ __forceinline_
 /* How a block's threads share out its rows: 1, 2, 4, ... 32 neighbours have one, or whole warps. */
 struct row_members {
     uint32_t count, inverse, rows; /* inverse: 2^16 / count, rounded up */
+    uint32_t vectors;              /* of each thread, at most */
     __device__ __forceinline__ uint32_t row() const { return threadIdx.x * inverse >> 16; } /* of at most 256 threads */
     __device__ __forceinline__ uint32_t first() const { return row() * count; }
 };
-static inline __host__ __device__ struct row_members row_members_of(uint32_t count, uint32_t threads)
+static inline __host__ __device__ struct row_members row_members_of(uint32_t count, uint32_t threads, uint32_t vectors = 1)
 {
-    return {count, (65536 + count - 1) / count, threads / count};
+    return {count, (65536 + count - 1) / count, threads / count, (vectors + count - 1) / count};
 }
 
 template <int threads, class Value, class Take>

@@ -191,7 +191,7 @@ static __device__ __forceinline__ typename Row::results columns_whole(const type
             uint4 of[words::vectors];
             x.turn();
             x.vectors_of(s, of);
-            terms.template take_part<words::vectors, false>(of, of, (int32_t)mine - (int32_t)(tile * words::rows), Element::per_vector);
+            terms.template take_part<words::vectors, false>(of, of, 0, (int32_t)mine - (int32_t)(tile * words::rows), Element::per_vector);
         }
         parts[s] = terms.own();
     }

@@ -55,20 +55,24 @@ static __device__ __forceinline__ uint128 shifted_integer(float max)
     return integer << (place & 31);
 }
 
-/* A vector of which elements from `present` on are missing: these become the maximum. Returns how many. whole: all or none. */
-template <class Element, bool whole> static __device__ __forceinline__ int32_t vector_fill(uint4 *x, int32_t present, float max)
+/* A vector of which only elements first ... end - 1 are there: others become the maximum. Returns how many. whole: all or none are there, and first is 0. */
+template <class Element, bool whole> static __device__ __forceinline__ int32_t vector_fill(uint4 *x, int32_t first, int32_t end, float max)
 {
     typedef typename Element::stored stored;
     constexpr int32_t count = Element::per_vector;
-    if (present >= count)
+    if ((whole || first <= 0) && end >= count)
         return 0;
     stored fill, elements[count];
+    int32_t missing = 0;
     round_to(&fill, max);
 #pragma unroll
-    for (int32_t i = 0; i < count; i++)
-        elements[i] = !whole && i < present ? vector_element<stored>(*x, i) : fill;
+    for (int32_t i = 0; i < count; i++) {
+        const bool here = !whole && i >= first && i < end;
+        elements[i] = here ? vector_element<stored>(*x, i) : fill;
+        missing += !here;
+    }
     *x = vector_of(elements);
-    return !whole && present > 0 ? count - present : count;
+    return missing;
 }
 
 /* Powers of two by which a row's reference may be above that of a part. */
@@ -146,15 +150,15 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
                     }
                 }
         }
-        /* The same of vectors of which vector i has left - i step elements. Others would be terms in other bins: they become the maximum, whose terms are then
-           taken away again. */
-        template <int vectors, bool whole, class Kept> __device__ __forceinline__ void take_part(uint4 *x, Kept k, int32_t left, int32_t step)
+        /* The same of vectors of which vector i has elements first - i step ... end - i step - 1. Others would be terms in other bins: they become the maximum, whose
+           terms are then taken away again. */
+        template <int vectors, bool whole, class Kept> __device__ __forceinline__ void take_part(uint4 *x, Kept k, int32_t first, int32_t end, int32_t step)
         {
             uint32_t missing = 0;
-            if (left < (vectors - 1) * step + element::per_vector)
+            if ((!whole && first > 0) || end < (vectors - 1) * step + element::per_vector)
 #pragma unroll
                 for (int i = 0; i < vectors; i++)
-                    missing += vector_fill<element, whole>(&x[i], left - i * step, max);
+                    missing += vector_fill<element, whole>(&x[i], first - i * step, end - i * step, max);
             take<vectors>(x, k);
             if (missing != 0 && is_finite((double)max))
                 sums[0] -= (usual ? shifted_integer(max) : far_integer(max)) * missing;

@@ -361,14 +361,15 @@ template <class Element, class Terms, class Results> struct quick_row {
     template <int vectors> static __device__ __forceinline__ void take_max(float *max, const uint4 *x) { vectors_extreme<Element, vectors>(max, x); }
     struct terms : Terms {
         explicit __device__ __forceinline__ terms(float max) : Terms(max) {}
-        /* k may be x. */
-        template <int vectors> __device__ __forceinline__ void take(const uint4 *x, kept *k)
+        /* k may be x. used: of no thread there are more vectors. */
+        template <int vectors> __device__ __forceinline__ void take(const uint4 *x, kept *k, uint32_t used = vectors)
         {
 #pragma unroll
-            for (int i = 0; i < vectors; i++)
-                k[i] = Terms::take(x[i]);
+            for (uint32_t i = 0; i < vectors; i++)
+                if (i < used)
+                    k[i] = Terms::take(x[i]);
         }
-        template <int vectors, bool> __device__ __forceinline__ void take_part(uint4 *x, kept *k, int32_t, int32_t) { take<vectors>(x, k); }
+        template <int vectors, bool> __device__ __forceinline__ void take_part(uint4 *x, kept *k, int32_t, int32_t, int32_t) { take<vectors>(x, k); }
         /* share(&value, take): among the threads that have a row. */
         template <class Share> __device__ __forceinline__ struct row_sum sum_by(const Share &share) const
         {

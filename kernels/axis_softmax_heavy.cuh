@@ -127,7 +127,7 @@ softmax_heavy_rows(const __grid_constant__ struct long_rows rows)
         for (uint32_t s = 0; s < rows.stages; s++) {
             uint4 vectors[stage];
             own.read(left, at, vectors);
-            terms.template take_part<stage, true>(vectors, vectors, left * per_vector, threads * per_vector);
+            terms.template take_part<stage, true>(vectors, vectors, 0, left * per_vector, threads * per_vector);
             at = own.after(at);
             left -= thread::stage_vectors;
         }

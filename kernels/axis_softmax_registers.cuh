@@ -18,109 +18,215 @@
 
 #include "kernels/axis_softmax_exact.cuh"
 
-/* A group's row in registers: thread `member` has vectors member, member + members, ... */
-template <class Element> struct row_kept {
+/* A group's row: thread `member` has vectors member, member + members, ... of it. */
+template <class Element> struct row_alone {
     typedef typename Element::stored stored;
+    static constexpr uint32_t count = Element::per_vector, before = 0;
     const stored *x;
     stored *y;
     uint32_t length;
     bool aligned; /* the row is whole vectors, on their boundaries */
-};
-
-/* Loads a thread's vectors; what is missing is -inf. full: of aligned rows no vector is. */
-template <class Element, int vectors, bool full>
-static __device__ __forceinline__ void row_load(const row_kept<Element> &row, uint32_t member, uint32_t members, uint4 kept[vectors])
-{
-    typedef typename Element::stored stored;
-    constexpr int count = Element::per_vector;
-    if (row.aligned && (full ? row.length > 0 : (member + (vectors - 1) * members) * count < row.length)) { /* all */
+    /* Loads a thread's vectors; what is missing is -inf. full: of aligned rows no vector is. */
+    template <int vectors, bool full> __device__ __forceinline__ void load(uint32_t member, uint32_t members, uint4 kept[vectors]) const
+    {
+        if (aligned && (full ? length > 0 : (member + (vectors - 1) * members) * count < length)) { /* all */
 #pragma unroll
-        for (int i = 0; i < vectors; i++)
-            kept[i] = load_read_only(row.x + (member + i * members) * count);
-        return;
-    }
-    if (row.aligned) {
+            for (int i = 0; i < vectors; i++)
+                kept[i] = load_read_only(x + (member + i * members) * count);
+            return;
+        }
+        if (aligned) {
+#pragma unroll
+            for (int i = 0; i < vectors; i++) {
+                const uint32_t at = (member + i * members) * count;
+                kept[i] = at < length ? load_read_only(x + at) : least_vector<Element>();
+            }
+            return;
+        }
 #pragma unroll
         for (int i = 0; i < vectors; i++) {
             const uint32_t at = (member + i * members) * count;
-            kept[i] = at < row.length ? load_read_only(row.x + at) : least_vector<Element>();
+            kept[i] = least_vector<Element>();
+            stored elements[count];
+#pragma unroll
+            for (uint32_t j = 0; j < count; j++)
+                elements[j] = at + j < length ? x[at + j] : vector_element<stored>(kept[i], j);
+            kept[i] = vector_of(elements);
         }
-        return;
     }
+    template <int vectors, bool full, class Kept, class Results>
+    __device__ __forceinline__ void store(uint32_t member, uint32_t members, const Kept &kept, const Results &results) const
+    {
+        if (full && length == 0)
+            return;
 #pragma unroll
-    for (int i = 0; i < vectors; i++) {
-        const uint32_t at = (member + i * members) * count;
-        kept[i] = least_vector<Element>();
-        stored elements[count];
+        for (int i = 0; i < vectors; i++) {
+            const uint32_t at = (member + i * members) * count;
+            if (!full && at >= length)
+                continue;
+            const uint4 results_here = results.of(kept[i]);
+            if (aligned) {
+                __stcs((uint4 *)(y + at), results_here);
+                continue;
+            }
 #pragma unroll
-        for (int j = 0; j < count; j++)
-            elements[j] = at + j < row.length ? row.x[at + j] : vector_element<stored>(kept[i], j);
-        kept[i] = vector_of(elements);
-    }
-}
-
-template <class Element, int vectors, bool full, class Kept, class Results>
-static __device__ __forceinline__ void row_store(const row_kept<Element> &row, uint32_t member, uint32_t members, const Kept &kept,
-                                                 const Results &results)
-{
-    constexpr int count = Element::per_vector;
-    if (full && row.length == 0)
-        return;
-#pragma unroll
-    for (int i = 0; i < vectors; i++) {
-        const uint32_t at = (member + i * members) * count;
-        if (!full && at >= row.length)
-            continue;
-        const uint4 y = results.of(kept[i]);
-        if (row.aligned) {
-            __stcs((uint4 *)(row.y + at), y);
-            continue;
+            for (uint32_t j = 0; j < count; j++)
+                if (at + j < length)
+                    y[at + j] = vector_element<stored>(results_here, j);
         }
-#pragma unroll
-        for (int j = 0; j < count; j++)
-            if (at + j < row.length)
-                row.y[at + j] = vector_element<typename Element::stored>(y, j);
     }
-}
+};
 
-/* some: not all threads of a row have all their vectors. */
-template <class Row, bool some> static __global__ void __launch_bounds__(ROW_SHAPE.threads, Row::short_blocks)
-softmax_short_rows(const __grid_constant__ struct softmax_work work, const __grid_constant__ struct row_members members, bool aligned)
-{
-    typedef typename Row::element Element;
+/* A block's rows, which lie one behind the other, pass through shared memory, in the vectors of memory: the first and the last may be other blocks' too. */
+template <class Element> struct rows_together {
     typedef typename Element::stored stored;
-    constexpr int vectors = ROW_SHAPE.vectors, threads = ROW_SHAPE.threads;
+    static constexpr uint32_t count = Element::per_vector;
+    uint4 *places;
+    uint32_t first, end; /* elements of these vectors */
+    /* Neighbouring threads that have different rows use different banks. */
+    static __device__ __forceinline__ uint32_t place(uint32_t vector) { return vector ^ ((vector >> 3 ^ vector >> 2) & 7); }
+    __device__ __forceinline__ stored *element(uint32_t i) const { return (stored *)&places[place(i / count)] + i % count; }
+    /* Calls whole(vector) and one(element) for what of them is this thread's. */
+    template <class Whole, class One> __device__ __forceinline__ void each(const Whole &whole, const One &one) const
+    {
+#pragma unroll 1
+        for (uint32_t vector = threadIdx.x; vector * count < end; vector += blockDim.x) {
+            const uint32_t from = vector * count;
+            if (from >= first && from + count <= end)
+                whole(vector);
+            else
+#pragma unroll
+                for (uint32_t i = from; i < from + count; i++)
+                    if (i >= first && i < end)
+                        one(i);
+        }
+    }
+    /* x, y: of the first vector. All threads of the block call both. */
+    __device__ __forceinline__ void load(const stored *x) const
+    {
+        each([&](uint32_t vector) { copy_async(&places[place(vector)], (const uint4 *)x + vector); }, [&](uint32_t i) { *element(i) = x[i]; });
+        copy_commit();
+        copy_wait(0);
+        __syncthreads();
+    }
+    __device__ __forceinline__ void store(stored *y) const
+    {
+        __syncthreads();
+        each([&](uint32_t vector) { __stcs((uint4 *)y + vector, places[place(vector)]); }, [&](uint32_t i) { y[i] = *element(i); });
+    }
+};
+/* One of them, in the vectors in which it has elements: the first `before` elements of these are not the row's, nor those from `end` on. */
+template <class Element> struct row_together {
+    typedef typename Element::stored stored;
+    static constexpr uint32_t count = Element::per_vector;
+    const rows_together<Element> &block;
+    uint32_t first, before, end; /* first: vector */
+    template <int vectors, bool> __device__ __forceinline__ void load(uint32_t member, uint32_t members, uint4 kept[vectors]) const
+    {
+        const stored least = vector_element<stored>(least_vector<Element>(), 0);
+#pragma unroll
+        for (int i = 0; i < vectors; i++) {
+            const uint32_t vector = member + i * members, at = vector * count;
+            kept[i] = at < end ? block.places[block.place(first + vector)] : least_vector<Element>();
+            if (at >= before && (at >= end || end - at >= count))
+                continue;
+            stored elements[count];
+#pragma unroll
+            for (uint32_t j = 0; j < count; j++)
+                elements[j] = at + j >= before && at + j < end ? vector_element<stored>(kept[i], j) : least;
+            kept[i] = vector_of(elements);
+        }
+    }
+    template <int vectors, bool, class Kept, class Results>
+    __device__ __forceinline__ void store(uint32_t member, uint32_t members, const Kept &kept, const Results &results) const
+    {
+#pragma unroll
+        for (int i = 0; i < vectors; i++) {
+            const uint32_t vector = member + i * members, at = vector * count;
+            if (at >= end)
+                continue;
+            const uint4 y = results.of(kept[i]);
+            if (at >= before && end - at >= count) {
+                block.places[block.place(first + vector)] = y;
+                continue;
+            }
+#pragma unroll
+            for (uint32_t j = 0; j < count; j++)
+                if (at + j >= before && at + j < end)
+                    *block.element(first * count + at + j) = vector_element<stored>(y, j);
+        }
+    }
+};
+
+/* What is kept of a thread's vectors in shared memory, in places of 16 bytes. */
+template <class Row, int vectors> static inline __host__ __device__ constexpr uint32_t shared_places()
+{
+    if constexpr (Row::in_shared)
+        return Row::template shared_kept<vectors>::places;
+    return 0;
+}
+
+/* A group's row. some: not all threads of it have all their vectors. */
+template <class Row, bool some, class Elements>
+static __device__ __forceinline__ void group_softmax(const Elements &row, const struct row_members &members, uint32_t end, unsigned char *bytes)
+{
+    constexpr int vectors = ROW_SHAPE.vectors, threads = ROW_SHAPE.threads, per_vector = Row::element::per_vector;
     constexpr bool full = Row::missing_costs && !some;
     const uint32_t member = threadIdx.x - members.first();
-    const uint64_t r = (uint64_t)blockIdx.x * members.rows + members.row();
-    const bool is_row = r < work.box.outer; /* the threads of no row take part in barriers and shuffles */
-    const row_kept<Element> row = {(const stored *)work.x + (is_row ? r * work.box.outer_stride : 0),
-                                   (stored *)work.y + (is_row ? r * work.y_outer_stride : 0), is_row ? (uint32_t)work.box.length : 0, aligned};
     uint4 x[vectors];
-    row_load<Element, vectors, full>(row, member, members.count, x);
+    row.template load<vectors, full>(member, members.count, x);
     typename Row::real max = -INFINITY;
     Row::template take_max<vectors>(&max, x);
     group_share<threads>(&max, members.first(), members.count, take_larger());
     typename Row::terms terms(max);
-    const auto end = [&](auto kept) {
-        if constexpr (some)
-            terms.template take_part<vectors, false>(x, kept, (int32_t)(row.length - member * Element::per_vector), (int32_t)(members.count * Element::per_vector));
-        else
+    const auto finish = [&](auto kept) {
+        if constexpr (some) {
+            const int32_t from = (int32_t)member * per_vector;
+            terms.template take_part<vectors, false>(x, kept, (int32_t)row.before - from, (int32_t)end - from, (int32_t)members.count * per_vector);
+        } else if constexpr (Row::heavy)
             terms.template take<vectors>(x, kept);
+        else
+            terms.template take<vectors>(x, kept, members.vectors);
         const auto results = terms.template results_of_group<threads>(members);
         if constexpr (Row::keeps_low)
             if (!terms.keeps_well) {
-                row_store<Element, vectors, full>(row, member, members.count, &x[0], results);
+                row.template store<vectors, full>(member, members.count, &x[0], results);
                 return;
             }
-        row_store<Element, vectors, full>(row, member, members.count, kept, results);
+        row.template store<vectors, full>(member, members.count, kept, results);
     };
     if constexpr (Row::in_shared) {
-        extern __shared__ __align__(16) unsigned char bytes[];
-        end(typename Row::template shared_kept<vectors>(bytes, x));
+        finish(typename Row::template shared_kept<vectors>(bytes, x));
     } else {
         typename Row::kept kept[vectors];
-        end(&kept[0]);
+        finish(&kept[0]);
+    }
+}
+
+template <class Row, bool some, bool together> static __global__ void __launch_bounds__(ROW_SHAPE.threads, Row::short_blocks)
+softmax_short_rows(const __grid_constant__ struct softmax_work work, const __grid_constant__ struct row_members members, bool aligned)
+{
+    typedef typename Row::element Element;
+    typedef typename Element::stored stored;
+    extern __shared__ __align__(16) unsigned char bytes[];
+    const uint32_t length = (uint32_t)work.box.length;
+    const uint64_t first = (uint64_t)blockIdx.x * members.rows, r = first + members.row();
+    const bool is_row = r < work.box.outer; /* the threads of no row take part in barriers and shuffles */
+    if constexpr (together) {
+        constexpr uint32_t count = Element::per_vector;
+        const uint64_t start = first * length;
+        const uint32_t before = elements_before((const stored *)work.x + start);
+        const uint32_t rows = work.box.outer - first < members.rows ? (uint32_t)(work.box.outer - first) : members.rows;
+        const rows_together<Element> block = {(uint4 *)bytes + blockDim.x * shared_places<Row, ROW_SHAPE.vectors>(), before, before + rows * length};
+        const uint32_t from = before + members.row() * length;
+        block.load((const stored *)work.x + start - before);
+        const row_together<Element> row = {block, from / count, from % count, is_row ? from % count + length : 0};
+        group_softmax<Row, some>(row, members, row.end, bytes);
+        block.store((stored *)work.y + start - before);
+    } else {
+        const row_alone<Element> row = {(const stored *)work.x + (is_row ? r * work.box.outer_stride : 0), (stored *)work.y + (is_row ? r * work.y_outer_stride : 0),
+                                        is_row ? length : 0, aligned};
+        group_softmax<Row, some>(row, members, row.length, bytes);
     }
 }
 
@@ -238,7 +344,7 @@ softmax_block_rows(const __grid_constant__ struct long_rows rows)
     typename Row::terms terms(max);
     extern __shared__ __align__(16) unsigned char bytes[];
     const auto kept = kept_of<Row, vectors>(bytes, x);
-    terms.template take_part<vectors, true>(x, kept, left * per_vector, threads * per_vector);
+    terms.template take_part<vectors, true>(x, kept, 0, left * per_vector, threads * per_vector);
     const typename Row::results results = Row::results_of_block(terms.template of_block<LONG_THREADS>(warps));
     if constexpr (Row::keeps_low)
         if (!terms.keeps_well) {
@@ -306,7 +412,7 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
         }
         typename Row::terms terms(max);
         const auto kept = kept_of<Row, vectors>(bytes + (uint32_t)threads * vectors * sizeof(uint4), x);
-        terms.template take_part<vectors, true>(x, kept, left * per_vector, threads * per_vector);
+        terms.template take_part<vectors, true>(x, kept, 0, left * per_vector, threads * per_vector);
         const typename Row::part sum = terms.template of_block<LONG_THREADS>((uint32_t)threads / 32);
         if (!cluster && copy.starts() && next < rows.rows) /* later, as messages would wait behind it */
             copy.start(from + next * rows.x_stride);

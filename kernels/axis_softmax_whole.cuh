@@ -325,7 +325,7 @@ template <class Element, bool logarithm, bool exact> struct whole_row {
                 k[i] = x[i];
             vectors_take<Fold, element, vectors>(&partial, x, 0);
         }
-        template <int vectors, bool> __device__ __forceinline__ void take_part(uint4 *x, uint4 *k, int32_t, int32_t) { take<vectors>(x, k); }
+        template <int vectors, bool> __device__ __forceinline__ void take_part(uint4 *x, uint4 *k, int32_t, int32_t, int32_t) { take<vectors>(x, k); }
         __device__ __forceinline__ part own() const
         {
             if constexpr (exact)

@@ -50,6 +50,9 @@ static inline cudaLaunchConfig_t launch_config(uint64_t blocks, int threads, voi
     return config;
 }
 
+/* Elements between x and the boundary of 16 bytes before it. */
+template <class Stored> static inline __host__ __device__ uint32_t elements_before(const Stored *x) { return (uint32_t)((uintptr_t)x % sizeof(uint4) / sizeof *x); }
+
 /* Element i of a vector, and a vector made of elements. i must be a constant to the compiler: all stays in registers. */
 template <class Stored> static __device__ __forceinline__ Stored vector_element(const uint4 &vector, int i)
 {

@@ -95,9 +95,9 @@ static __device__ __forceinline__ void rows_take(const struct logits_rows &rows,
                 break;
         }
         const float max = row.template end<lanes>();
-        const uint32_t place = finder.placed ? Found::template place<lanes>(row, item, max) : UINT32_MAX;
-        if (lane == 0 && is_wanted)
-            found[part] = Found::of(row, max, place, index);
+        const uint32_t place = finder.placed ? Found::template place<lanes>(row, item, max) : UINT32_MAX, before = item.elements.first;
+        if (lane == 0 && is_wanted) /* where all elements are -inf, so is what is before them */
+            found[part] = Found::of(row, max, place < before ? before : place, index - before);
     }
     __syncthreads();
 }

@@ -12,25 +12,26 @@ struct row_largest {
     uint32_t best; /* the first vector of the tile in which max is */
 };
 
-/* A row's elements in vectors, or what they are with other signs: `signs` has the bits of a word that are turned. In the last, what is behind the end is -inf. */
+/* A row's elements in the vectors of memory, or what they are with other signs: `signs` has the bits of a word that are turned. What is before the row in the first vector, and
+   behind its end in the last, is -inf. */
 template <class Element, bool turns = false> struct row_vectors {
     typedef typename Element::stored stored;
-    const stored *x;
-    uint32_t length, signs;
+    const stored *x;                 /* of the first vector */
+    uint32_t first, end, signs;      /* elements of these vectors; first: less than a vector has */
     __device__ __forceinline__ uint4 turned(const uint4 &x) const { return turns ? make_uint4(x.x ^ signs, x.y ^ signs, x.z ^ signs, x.w ^ signs) : x; }
     __device__ __forceinline__ uint4 load(const uint4 *at) const { return turned(load_read_only(at)); }
     __device__ __forceinline__ uint4 at(uint32_t v) const
     {
         constexpr uint32_t count = Element::per_vector;
-        if ((v + 1) * count <= length)
+        if (v * count >= first && (v + 1) * count <= end)
             return load((const uint4 *)(x + v * count));
         const uint4 least = turned(least_vector<Element>()); /* which is turned back below */
-        if (v * count >= length)
+        if (v * count >= end)
             return turned(least);
         stored elements[count];
 #pragma unroll
         for (uint32_t i = 0; i < count; i++)
-            elements[i] = v * count + i < length ? x[v * count + i] : vector_element<stored>(least, (int)i);
+            elements[i] = v * count + i >= first && v * count + i < end ? x[v * count + i] : vector_element<stored>(least, (int)i);
         return turned(vector_of(elements));
     }
 };
@@ -102,29 +103,32 @@ struct logits_rows {
 /* A row, or a split, or a part of an array. */
 template <class Element, bool turns = false> struct row_item {
     uint64_t row;
-    uint32_t split, begin, end, whole; /* in vectors; whole: those of the row that lie within it */
+    uint32_t split, begin, end, whole; /* in vectors; whole: those before the end of the row's last whole one */
     row_vectors<Element, turns> elements;
     __device__ __forceinline__ row_item(const void *x, uint32_t length)
     {
         row = split = begin = 0;
         end = (length + Element::per_vector - 1) / Element::per_vector;
         whole = length / Element::per_vector;
-        elements = {(const typename Element::stored *)x, length, 0};
+        elements = {(const typename Element::stored *)x, 0, length, 0};
     }
     __device__ __forceinline__ row_item(const struct logits_rows &rows, uint64_t item)
     {
-        const uint32_t all = (rows.length + Element::per_vector - 1) / Element::per_vector;
+        typedef typename Element::stored stored;
         row = rows.splits == 1 ? item : item / rows.splits;
         split = rows.splits == 1 ? 0 : (uint32_t)(item % rows.splits);
+        const stored *const x = (const stored *)rows.x + row * rows.stride;
+        const uint32_t first = elements_before(x), length = first + rows.length;
+        const uint32_t all = (length + Element::per_vector - 1) / Element::per_vector;
         begin = split * rows.chunk;
         end = begin + rows.chunk < all ? begin + rows.chunk : all;
-        whole = rows.length / Element::per_vector;
-        elements = {(const typename Element::stored *)rows.x + row * rows.stride, rows.length, 0};
+        whole = length / Element::per_vector;
+        elements = {x - first, first, length, 0};
     }
     /* The tile of a group of lanes that begins with vector `begin`: this lane's vectors, the first of which is at `own`. */
     template <uint32_t lanes, uint32_t vectors> __device__ __forceinline__ void load(uint4 *x, uint32_t begin, const uint4 *own) const
     {
-        if (begin + lanes * vectors <= whole) {
+        if (begin * Element::per_vector >= elements.first && begin + lanes * vectors <= whole) {
 #pragma unroll
             for (uint32_t i = 0; i < vectors; i++)
                 x[i] = elements.load(own + i * lanes);
@@ -173,19 +177,19 @@ static inline struct logits_ends ends_of(const struct axis_work *work)
     return ends;
 }
 
-/* Rows that lie as vectors. */
+/* Rows whose elements lie side by side. */
 static inline bool rows_fit(const struct axis_work *work)
 {
     const struct box *const box = &work->box;
-    const size_t bytes = allfold_type_bytes(work->type);
-    return bytes <= 4 && box->outer > 0 && box->inner == 1 && box->axis_stride == 1 && box->length < UINT32_MAX / 2 && (uintptr_t)work->x % 16 == 0
-           && (box->outer == 1 || box->outer_stride * bytes % 16 == 0);
+    return allfold_type_bytes(work->type) <= 4 && box->outer > 0 && box->inner == 1 && box->axis_stride == 1 && box->length < UINT32_MAX / 2;
 }
 
 /* How rows are cut into splits of whole tiles, `wanted` of all rows together, or fewer: there is room for the partials. */
 static inline struct logits_rows rows_cut(const struct axis_work *work, uint64_t wanted, uint32_t tile, size_t partial_bytes)
 {
-    const uint32_t per_vector = (uint32_t)(16 / allfold_type_bytes(work->type)), vectors = ((uint32_t)work->box.length + per_vector - 1) / per_vector;
+    const uint64_t bytes = allfold_type_bytes(work->type), apart = (uintptr_t)work->x | (work->box.outer > 1 ? work->box.outer_stride * bytes : 0); /* of starts of rows */
+    const uint32_t per_vector = (uint32_t)(16 / bytes), before = apart % 16 == 0 ? 0 : per_vector - 1;
+    const uint32_t vectors = (before + (uint32_t)work->box.length + per_vector - 1) / per_vector;
     const uint64_t room = work->bytes / (work->box.outer * partial_bytes * 2), most = u64_max(1, u64_min(wanted / work->box.outer, room));
     const uint32_t chunk = (uint32_t)(((vectors + most - 1) / most + tile - 1) / tile * tile);
     return {work->x, work->box.outer, work->box.outer_stride, (uint32_t)work->box.length, (vectors + chunk - 1) / chunk, chunk,

@@ -101,19 +101,16 @@ counted_rows_fold(const __grid_constant__ struct logits_rows rows, uint64_t inde
     own.make();
 #pragma unroll 1
     for (uint64_t item = blockIdx.x; item < rows.results * rows.splits; item += gridDim.x) {
-        const uint64_t r = item / rows.splits;
-        const uint32_t split = (uint32_t)(item % rows.splits), all = (rows.length + Element::per_vector - 1) / Element::per_vector;
-        const uint32_t begin = split * rows.chunk, end = begin + rows.chunk < all ? begin + rows.chunk : all;
-        const row_vectors<Element> elements = {(const typename Element::stored *)rows.x + r * rows.stride, rows.length, 0};
-        struct row_largest row = {-INFINITY, false, begin};
+        const row_item<Element> of(rows, item);
+        struct row_largest row = {-INFINITY, false, of.begin};
         struct logits_exact partial = logits_exact_of_nothing();
 #pragma unroll 1
-        for (uint32_t first = begin; first < end; first += threads * vectors) {
+        for (uint32_t first = of.begin; first < of.end; first += threads * vectors) {
             const uint32_t v = first + threadIdx.x;
             uint4 x[vectors];
 #pragma unroll
             for (int i = 0; i < vectors; i++)
-                x[i] = v + i * threads < end ? elements.at(v + i * threads) : least_vector<Element>();
+                x[i] = v + i * threads < of.end ? of.elements.at(v + i * threads) : least_vector<Element>();
             float largest = -INFINITY;
             vectors_extreme<Element, vectors>(&largest, x);
             if (!(largest <= row.max)) {
@@ -143,12 +140,12 @@ counted_rows_fold(const __grid_constant__ struct logits_rows rows, uint64_t inde
         own.add_counted(&partial);
         bins_share<threads>(&partial.bins);
         bins_share<threads>(&partial.weights);
-        const uint32_t place = group_place<threads>(elements, row, begin, end, max);
+        const uint32_t place = group_place<threads>(of.elements, row, of.begin, of.end, max);
         if (threadIdx.x == 0) {
             own.listed = 0;
             partial.bins.nan = max != max;
-            exact_partial<true>::close(&partial, place == UINT32_MAX ? ALLFOLD_NO_INDEX : index + place);
-            partial_store(partial, rows, r, split);
+            exact_partial<true>::close(&partial, place == UINT32_MAX ? ALLFOLD_NO_INDEX : index - of.elements.first + place);
+            partial_store(partial, rows, of.row, of.split);
         }
         __syncthreads();
     }

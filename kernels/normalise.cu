@@ -51,14 +51,14 @@ static cudaError_t cut_start(void (*kernel)(const struct pass_cut, const Constan
 
 /* ---- vectors */
 
-/* Some elements that are less than a vector; behind them it is 0. */
-template <class Element> static __device__ __forceinline__ uint4 vector_of_rest(const typename Element::stored *x, uint32_t count)
+/* The elements first ... end - 1 of x that are in vector v; the others of it are 0. */
+template <class Element> static __device__ __forceinline__ uint4 vector_of_part(const typename Element::stored *x, uint64_t v, uint64_t first, uint64_t end)
 {
     typename Element::stored elements[Element::per_vector] = {};
 #pragma unroll
-    for (uint32_t i = 0; i + 1 < Element::per_vector; i++)
-        if (i < count)
-            elements[i] = x[i];
+    for (uint32_t i = 0; i < Element::per_vector; i++)
+        if (v * Element::per_vector + i >= first && v * Element::per_vector + i < end)
+            elements[i] = x[v * Element::per_vector + i];
     return vector_of(elements);
 }
 
@@ -115,7 +115,7 @@ template <class Element> struct row_second_short {
 };
 
 /* Rows are cut into parts, of some vectors of each of a block's threads. Of rows that are less than a part a block has several: each has
-   2^bits threads. What is left behind a row's last whole vector is loaded and stored an element at a time. */
+   2^bits threads. Vectors are those of memory: what a row has of its first and of its last one is loaded and stored an element at a time, if that is not all. */
 struct vectors_cut {
     struct softmax_work work;
     uint32_t bits;
@@ -144,30 +144,34 @@ normalise_vectors(const __grid_constant__ struct vectors_cut cut, const __grid_c
     }
     if (r >= work.box.outer)
         return;
-    const uint64_t first = (cut.parts ? (uint64_t)along_x * (count * threads) : 0) + member, whole = work.box.length / per_vector;
+    const uint64_t own = (cut.parts ? (uint64_t)along_x * (count * threads) : 0) + member;
+    const uint32_t first = elements_before(x);
+    const uint64_t end = first + work.box.length, whole = end / per_vector, begin = first > 0;
+    x -= first;
+    y -= first;
     uint4 taken[count];
 #pragma unroll
     for (uint32_t i = 0; i < count; i++) {
-        const uint64_t v = first + i * members;
-        if (v < whole)
+        const uint64_t v = own + i * members;
+        if (v >= begin && v < whole)
             taken[i] = __ldcs((const uint4 *)x + v);
         else
-            taken[i] = vector_of_rest<Element>(x + whole * per_vector, v == whole ? work.box.length % per_vector : 0);
+            taken[i] = vector_of_part<Element>(x, v, first, end);
     }
     const Arithmetic softmax(constants.of_row(r));
     if (!constants.proceed_now()) /* tested after the loads have started */
         return;
 #pragma unroll
     for (uint32_t i = 0; i < count; i++) {
-        const uint64_t v = first + i * members;
+        const uint64_t v = own + i * members;
         const uint4 results = softmax.of(taken[i]);
-        if (v < whole)
+        if (v >= begin && v < whole)
             __stcs((uint4 *)y + v, results);
-        else if (v == whole)
+        else
 #pragma unroll
-            for (uint32_t k = 0; k + 1 < per_vector; k++)
-                if (k < work.box.length % per_vector)
-                    y[whole * per_vector + k] = vector_element<stored>(results, (int)k);
+            for (uint32_t k = 0; k < per_vector; k++)
+                if (v * per_vector + k >= first && v * per_vector + k < end)
+                    y[v * per_vector + k] = vector_element<stored>(results, (int)k);
     }
 }
 
@@ -175,7 +179,7 @@ template <class Arithmetic, class Element>
 static cudaError_t vectors_start(const struct softmax_work *work, const struct pass_constants &constants, cudaStream_t stream)
 {
     constexpr uint64_t threads = PASS_OF<Arithmetic, Element>.threads, count = PASS_OF<Arithmetic, Element>.vectors, side = 65535 /* of the grid, at most */;
-    const uint64_t vectors = (work->box.length + Element::per_vector - 1) / Element::per_vector, parts = (vectors + threads * count - 1) / (threads * count);
+    const uint64_t vectors = row_vectors_most(work), parts = (vectors + threads * count - 1) / (threads * count);
     struct vectors_cut cut = {*work, 0, parts > 1};
     while (1u << cut.bits < threads && count << cut.bits < vectors)
         cut.bits++;
@@ -198,16 +202,6 @@ template <class Element, class Start> static cudaError_t with_second(const struc
         if (work->level == ALLFOLD_LEVEL_FAST)
             return start((const row_second_short<Element> *)nullptr);
     return start((const row_second<Element, false> *)nullptr);
-}
-
-/* Rows of neighbours that are aligned to 16 bytes. */
-static bool vectors_fit(const struct softmax_work *work)
-{
-    const struct box *const box = &work->box;
-    const uint64_t per_vector = 16 / allfold_type_bytes(work->x_type);
-    return box->inner == 1 && box->axis_stride == 1 && work->y_axis_stride == 1
-           && ((uintptr_t)work->x | (uintptr_t)work->y) % 16 == 0
-           && (box->outer == 1 || (box->outer_stride % per_vector == 0 && work->y_outer_stride % per_vector == 0));
 }
 
 /* ---- columns */
@@ -362,7 +356,7 @@ cudaError_t second_pass_start(const struct softmax_work *work, const struct pass
     const cudaError_t code = work->x_type != work->y_type ? cudaSuccess : with_element(work->x_type, [&](auto element) -> cudaError_t {
         typedef decltype(element) Element;
         if constexpr (Element::is_floating) {
-            if (!vectors_fit(work)) {
+            if (row_vectors_most(work) == 0) {
                 const cudaError_t wide = columns_start<uint4, Element>(work, constants.of, multiprocessors, stream, &launched);
                 return launched ? wide : columns_start<typename column_words<Element>::word, Element>(work, constants.of, multiprocessors, stream, &launched);
             }

@@ -226,6 +226,16 @@ constexpr struct {
 constexpr struct {
     int threads, vectors;
 } ROW_SHAPE = {256, 4};
+constexpr uint64_t SHORT_VECTORS = 256 * 4; /* of a row, at most */
+/* Whether a block's short rows pass through shared memory together: such as are no whole vectors, of which threads would load and store single elements; and rows of 64 and 128 bytes,
+   of which a warp would touch pieces of many lines. Not where computing takes longer. vectors: of a row, the last of which may be a part. */
+constexpr bool has_rows_together(bool exact, size_t element_bytes) { return element_bytes == 2 || (element_bytes == 4 && !exact); }
+constexpr bool rows_pass_together(bool logarithm, bool exact, size_t element_bytes, bool aligned, uint64_t vectors)
+{
+    if (aligned)
+        return !exact && (vectors == 4 || (vectors == 8 && !logarithm));
+    return element_bytes == 2 ? !exact || !logarithm || vectors <= 32 : vectors >= 3 && vectors <= 16;
+}
 /* Blocks of a multiprocessor at one time. Terms in f64 or integers need more registers. */
 constexpr int row_blocks(bool exact, size_t element_bytes) { return element_bytes == 8 ? 2 : exact ? 4 : 5; }
 /* A block keeps a longer row in registers, or a part of it, of 8 or 16 vectors of each thread. */
