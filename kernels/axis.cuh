@@ -28,6 +28,7 @@ struct axis_cut {
     struct axis_block word_block; /* for words, of which shared memory has room for some groups */
     uint32_t rows;           /* of a block: as many as it has groups, or several times that, columns that share words */
     bool aligned;            /* elements of a row are neighbours, and every split of a row is aligned to 16 bytes */
+    bool framed;             /* they are neighbours, and not aligned; then splits are those of the vectors in which a row lies */
     struct axis_stage stage;
     bool quick;              /* exact sums: plain additions are tried first, */
     bool in_pairs;           /* of pairs of doubles */
@@ -131,7 +132,7 @@ static __device__ __forceinline__ void tile_take(typename Axis::state *state, co
         if constexpr (Axis::loads_again)
             return state->partial.tile_take(values, AXIS_SHAPE.tile, [&](uint32_t i) {
                 const uint64_t at = tile_place(tile, i);
-                return at < run.length ? ((const value *)run.x)[at * run.stride] : Axis::rest();
+                return at >= run.before && at < run.length ? ((const value *)run.x)[at * run.stride] : Axis::rest();
             });
     Axis::take(state, values, AXIS_SHAPE.tile, AXIS_MARK);
 }
@@ -157,6 +158,7 @@ static __device__ __forceinline__ void whole_vectors_take(typename Axis::state *
 #pragma unroll
             for (uint32_t i = 0; i < size; i++)
                 values[i] = Element::load(vector_element<stored>(loaded[from + i / count], i % count));
+            front_fill<count>(values, run, *tile, Axis::rest());
             tile_take<Axis>(state, values, run, *tile);
             Axis::place(state, *tile, first);
             tile->first += step;
@@ -179,9 +181,19 @@ static __device__ __forceinline__ void member_take(typename Axis::state *state, 
 {
     typedef typename Axis::value value;
     constexpr uint32_t size = AXIS_SHAPE.tile;
-    const uint64_t begin = place.split * cut.chunk, left = cut.box.length - begin, stride = cut.box.axis_stride;
-    struct axis_run run = {(const char *)x + ((row_at(cut.box, cut.from + place.row) + begin * stride) << cut.bytes_bits),
-                                 left < cut.chunk ? left : cut.chunk, stride, cut.type, cut.aligned, nullptr};
+    const uint64_t begin = place.split * cut.chunk, stride = cut.box.axis_stride;
+    const char *row = (const char *)x + ((row_at(cut.box, cut.from + place.row) + begin * stride) << cut.bytes_bits);
+    uint64_t left = cut.box.length - begin;
+    uint32_t before = 0;
+    bool aligned = cut.aligned;
+    if constexpr (Axis::is_framed)
+        if (cut.framed) {
+            before = (uint32_t)((uintptr_t)row % 16) >> cut.bytes_bits; /* splits are whole vectors */
+            row -= before << cut.bytes_bits;
+            left = begin < before + cut.box.length ? before + cut.box.length - begin : 0;
+            aligned = true;
+        }
+    struct axis_run run = {row, left < cut.chunk ? left : cut.chunk, stride, cut.type, aligned, place.split == 0 ? before : 0, nullptr};
     const int run_bits = stride == 1 ? 4 - cut.bytes_bits : Axis::has_rest ? 0 : 4;
     struct axis_tile tile = {(uint64_t)place.member << run_bits, (uint64_t)place.members << run_bits, run_bits};
     static_assert(size == 16, "as many elements as a vector has bytes");

@@ -23,12 +23,14 @@ template <class Value, class Take> static __device__ __forceinline__ void with_e
     }
 }
 
-/* A split of a row: `length` elements, `stride` apart. aligned: they are neighbours, and the first is aligned to 16 bytes. */
+/* A split of a row: `length` elements, `stride` apart. aligned: they are neighbours, and the first is aligned to 16 bytes; it and others are not the row's, if that begins with
+   element `before` of this vector. */
 struct axis_run {
     const void *x;
     uint64_t length, stride;
     allfold_type type;
     bool aligned;
+    uint32_t before;
     const uint4 *fetched; /* the vectors of a tile in shared memory, TILES_THREADS apart; NULL: they are not there */
 };
 
@@ -43,7 +45,16 @@ static __device__ __forceinline__ uint64_t tile_place(const struct axis_tile &ti
     return tile.first + (i >> tile.run_bits) * tile.jump + (i & ((1u << tile.run_bits) - 1));
 }
 
-/* Runs are vectors: they are loaded as such if all are there and aligned. What lies behind the end becomes `rest`. */
+/* What is before the row becomes `rest`. */
+template <int count, class Value> static __device__ __forceinline__ void front_fill(Value *values, const struct axis_run &run, const struct axis_tile &tile, Value rest)
+{
+    if (tile.first < run.before)
+#pragma unroll
+        for (int i = 0; i + 1 < count; i++)
+            values[i] = (uint32_t)i < run.before ? rest : values[i];
+}
+
+/* Runs are vectors: they are loaded as such if all are there and aligned. What lies before the row, or behind the end, becomes `rest`. */
 template <class Element, class Value>
 static __device__ __forceinline__ void vectors_load(Value *values, const struct axis_run &run, const struct axis_tile &tile, Value rest)
 {
@@ -59,6 +70,7 @@ static __device__ __forceinline__ void vectors_load(Value *values, const struct 
 #pragma unroll
         for (int i = 0; i < AXIS_SHAPE.tile; i++)
             values[i] = Element::load(vector_element<stored>(loaded[i / count], i % count));
+        front_fill<count>(values, run, tile, rest);
         return;
     }
     if constexpr (sizeof(stored) < 4)
@@ -75,7 +87,7 @@ static __device__ __forceinline__ void vectors_load(Value *values, const struct 
 #pragma unroll
     for (int i = 0; i < AXIS_SHAPE.tile; i++) {
         const uint64_t at = i / count * tile.jump + i % count;
-        values[i] = tile.first + at < run.length ? Element::load(x[at]) : rest;
+        values[i] = tile.first + at >= run.before && tile.first + at < run.length ? Element::load(x[at]) : rest;
     }
 }
 

@@ -29,6 +29,16 @@ template <class Axis> static bool is_light(bool quick)
     else
         return Axis::is_light;
 }
+/* Whether it takes rows in the vectors of memory. */
+template <class Axis> static bool is_framed(bool quick)
+{
+    if constexpr (Axis::tries)
+        return quick && Axis::quick::is_framed;
+    else
+        return Axis::is_framed;
+}
+/* The length of a row with what lies before it in its first vector. */
+static uint64_t framed_length(const struct axis_cut &cut) { return cut.box.length + (cut.framed ? 15 : 0); }
 
 /* log2 of how many columns a thread takes: as many as share a word, if all words are whole, and enough threads are left. */
 static int side_bits_of(const struct axis_cut &cut, const void *x, int multiprocessors)
@@ -136,7 +146,7 @@ constexpr size_t AXIS_MARKS_PART = 16; /* of the memory for partials, one part i
 /* Cuts rows into splits for blocks that wait for work, whose partials have that stride and so many bytes. */
 static void cut_splits(struct axis_cut *cut, uint64_t stride, size_t bytes, int multiprocessors)
 {
-    const uint64_t tile = AXIS_SHAPE.tile, length = cut->box.length, wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
+    const uint64_t tile = AXIS_SHAPE.tile, length = framed_length(*cut), wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
     const uint64_t least = tile * cut->block.members * AXIS_SHAPE.least, room = bytes / (cut->results * stride);
     uint64_t splits = u64_min(u64_max(1, wanted / blocks_of(*cut)), u64_max(1, length / least));
     splits = u64_max(1, u64_min(u64_max(splits, length >> AXIS_CHUNK_BITS), room));
@@ -169,6 +179,7 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
     cut.aligned = cut.box.axis_stride == 1 && (uintptr_t)work->x % 16 == 0 && cut.box.inner == 1
                   && (cut.box.outer == 1 || cut.box.outer_stride * bytes % 16 == 0);
     const auto block_up = [&](bool whole) {
+        cut.framed = is_framed<Axis>(cut.quick) && !cut.aligned && cut.box.axis_stride == 1 && cut.box.inner == 1;
         const int bits = is_light<Axis>(cut.quick) ? side_bits_of(cut, work->x, multiprocessors) : 0;
         cut.block = block_of<Axis>(cut.results >> bits, (cut.box.length + tile - 1) / tile, cut.box.inner > 1, cut.quick, whole, multiprocessors);
         cut.rows = cut.block.groups << bits;
@@ -191,7 +202,7 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
             block_up(!apart);
         if (cut.quick && !apart) {
             cut.splits = 1;
-            cut.chunk = u64_max(cut.chunk, cut.box.length);
+            cut.chunk = u64_max(cut.chunk, framed_length(cut));
             staged_bytes = quick::staged_bytes;
         } else if (cut.quick) {
             cut_splits(&cut, doubles_round ? stride_of<typename Axis::pairs> : stride_of<typename Axis::splits>, work->bytes / 2, multiprocessors);

@@ -27,6 +27,7 @@ template <class Fold> struct axis_struct {
         return true;
     }
     static constexpr bool is_ordered = true, has_rest = monoid_has_neutral(Fold::monoid, is_floating_value<value>);
+    static constexpr bool is_framed = is_light && has_rest && !Fold::indexed;
     static __device__ __forceinline__ value rest() { return neutral_of<Fold::monoid, value>(); }
     static __device__ __forceinline__ void start(state *s, void *, bool) { s->partial = Fold::identity(); }
     static __device__ __forceinline__ void take(state *s, const value *x, uint32_t n, uint64_t first)
@@ -92,7 +93,7 @@ template <class Exact> struct axis_words {
     typedef quick_splits<quick> splits;
     typedef quick_splits<axis_quick<monoid, value, quick::in_doubles>> pairs; /* of splits of f32, of whose sums single doubles round many */
     static constexpr bool tries = quick::exists, tries_tiles = tries && quick::takes_tiles; /* accumulators without words first */
-    static constexpr bool takes_tiles = false, slots_in_room = false, is_light = false;
+    static constexpr bool takes_tiles = false, slots_in_room = false, is_light = false, is_framed = false;
     static constexpr int words = Exact::words;
     static constexpr bool is_ordered = Exact::indexed, has_rest = monoid_has_neutral(Exact::monoid, is_floating_value<value>);
     static __device__ __forceinline__ value rest() { return neutral_of<Exact::monoid, value>(); }

@@ -363,7 +363,7 @@ template <enum monoid of, class Value, bool in_pairs = false> struct axis_quick 
     typedef quick_one<of, Value, in_pairs> one;
     typedef typename std::conditional<is_stats, quick_stats<Value>, one>::type ordered;
     static constexpr bool in_doubles = !is_stats && one::in_doubles, loads_again = in_pairs;
-    static constexpr bool has_rest = !is_stats || takes_tiles, is_light = !is_stats && sizeof(Value) == 4;
+    static constexpr bool has_rest = !is_stats || takes_tiles, is_light = !is_stats && sizeof(Value) == 4, is_framed = is_light;
     static constexpr size_t staged_bytes = axis_staged_bytes(is_stats ? COST_STATS : COST_LITTLE);
     static constexpr enum cost cost = is_stats ? COST_STATS : COST_LITTLE;
     static constexpr int words = -1; /* it has no partials, */

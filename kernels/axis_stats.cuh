@@ -13,7 +13,7 @@ struct axis_stats : axis_struct<fold_of<MONOID_stats, float>> {
         double reference, sum, squares; /* of deviations from the reference */
         uint32_t count;                 /* of those */
     };
-    static constexpr bool takes_tiles = true, slots_in_room = true, has_rest = true, is_light = false;
+    static constexpr bool takes_tiles = true, slots_in_room = true, has_rest = true, is_light = false, is_framed = false;
     static __device__ __forceinline__ float rest() { return NAN; }
     static __device__ __forceinline__ void start(state *s, void *room, bool)
     {

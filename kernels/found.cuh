@@ -9,7 +9,7 @@
 
    Where Found has a trial, a cheaper way comes first, and rows, or a block's columns, for which it does not suffice are taken again. Splits are combined by the kernels of axis_VALUE.cu.
 
-   Found has Element; the shape of its blocks; the least length of rows; begin(): what a block does first; placed(): whether places are looked for; Partial: its type, and combine(); row<vectors>, and column<vectors>:
+   Found has Element; the shape of its blocks; the least length of rows, and of those that begin within vectors; begin(): what a block does first; placed(): whether places are looked for; Partial: its type, and combine(); row<vectors>, and column<vectors>:
    what a thread has found, how it takes a tile, what becomes of all that a warp has, and how a partial is closed; trial, and tried<vectors>, which is a row or column of the cheaper way; place() and column_place(): where that
    was; of(), which makes the partial. */
 #pragma once
@@ -210,7 +210,7 @@ template <class Found> static cudaError_t rows_launch(const struct axis_work *wo
     constexpr uint32_t threads = shape.threads, warps = threads / 32, tile = 32 * shape.vectors, few = shape.lanes;
     constexpr uint64_t rounds = shape.rounds;
     const uint64_t room = (uint64_t)multiprocessors * shape.blocks, together = room * warps, elements = work->box.outer * work->box.length;
-    if (!rows_fit(work) || work->box.length < Found::least || (!Found::marked && elements < together * tile * Element::per_vector))
+    if (!rows_fit(work) || work->box.length < (rows_aligned(work) ? Found::least : Found::least_unaligned) || (!Found::marked && elements < together * tile * Element::per_vector))
         return cudaSuccess;
     /* of rows that are too few for each warp to have one, a part has four warps */
     const struct logits_rows rows = rows_cut(work, parts_wanted<Found>(work->box.outer, room * (warps / 4)), 4 * tile, PARTIAL_STRIDE<typename Found::Partial::type>);

@@ -57,7 +57,7 @@ template <class Element, bool weighted, bool half> struct sums_found : found_qui
     template <int vectors> using tried = fast_row<Element, false, vectors, true>;
     static constexpr bool turns = false, marked = weighted, finishes = !half;
     static bool placed(const struct axis_work *work) { return weighted && places_wanted(work); }
-    static constexpr uint64_t least = weighted ? 256 : LEAST_TRIED;
+    static constexpr uint64_t least = weighted ? 256 : LEAST_TRIED, least_unaligned = least;
     static constexpr enum monoid monoid = weighted ? MONOID_logits : MONOID_sumexp_quick, monoid_turned = monoid;
     template <uint32_t lanes, class Item> static __device__ __forceinline__ uint32_t place(const row_logits &row, const Item &item, float max)
     {

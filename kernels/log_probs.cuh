@@ -184,11 +184,16 @@ static inline bool rows_fit(const struct axis_work *work)
     return allfold_type_bytes(work->type) <= 4 && box->outer > 0 && box->inner == 1 && box->axis_stride == 1 && box->length < UINT32_MAX / 2;
 }
 
+/* Whether all rows begin at a vector of memory. */
+static inline bool rows_aligned(const struct axis_work *work)
+{
+    return ((uintptr_t)work->x | (work->box.outer > 1 ? work->box.outer_stride * allfold_type_bytes(work->type) : 0)) % 16 == 0;
+}
+
 /* How rows are cut into splits of whole tiles, `wanted` of all rows together, or fewer: there is room for the partials. */
 static inline struct logits_rows rows_cut(const struct axis_work *work, uint64_t wanted, uint32_t tile, size_t partial_bytes)
 {
-    const uint64_t bytes = allfold_type_bytes(work->type), apart = (uintptr_t)work->x | (work->box.outer > 1 ? work->box.outer_stride * bytes : 0); /* of starts of rows */
-    const uint32_t per_vector = (uint32_t)(16 / bytes), before = apart % 16 == 0 ? 0 : per_vector - 1;
+    const uint32_t per_vector = (uint32_t)(16 / allfold_type_bytes(work->type)), before = rows_aligned(work) ? 0 : per_vector - 1;
     const uint32_t vectors = (before + (uint32_t)work->box.length + per_vector - 1) / per_vector;
     const uint64_t room = work->bytes / (work->box.outer * partial_bytes * 2), most = u64_max(1, u64_min(wanted / work->box.outer, room));
     const uint32_t chunk = (uint32_t)(((vectors + most - 1) / most + tile - 1) / tile * tile);

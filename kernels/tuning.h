@@ -234,7 +234,7 @@ constexpr bool rows_pass_together(bool logarithm, bool exact, size_t element_byt
 {
     if (aligned)
         return !exact && (vectors == 4 || (vectors == 8 && !logarithm));
-    return element_bytes == 2 ? !exact || !logarithm || vectors <= 32 : vectors >= 3 && vectors <= 16;
+    return element_bytes == 2 ? vectors >= 2 && (!exact || !logarithm || vectors <= 32) : vectors >= 3 && vectors <= 16;
 }
 /* Blocks of a multiprocessor at one time. Terms in f64 or integers need more registers. */
 constexpr int row_blocks(bool exact, size_t element_bytes) { return element_bytes == 8 ? 2 : exact ? 4 : 5; }
