@@ -861,7 +861,7 @@ static void test_extremes(allfold_type type)
     for (const struct box &box : boxes)
         for (int draw = 0; right && draw < 2 * DRAW_COUNT; draw++, count++) {
             const uint64_t n = (box.outer - 1) * box.outer_stride + (box.length - 1) * box.axis_stride + box.inner;
-            const uint64_t offset = box.axis_stride == 1 && draw % 3 == 0 ? 1 : 0; /* the first row begins within a vector */
+            const uint64_t offset = box.axis_stride == 1 && box.length >= least && draw % 3 == 0 ? 1 : 0; /* the first row begins within a vector */
             const struct job job = {draw % 2 == 0 ? MONOID_argmax : MONOID_argmin, type, n, 0, offset, 1, (enum choice)(draw / 2)};
             right = extremes_job(box, &job, draw % 4 < 2);
             if (!right)
