@@ -14,9 +14,11 @@
 /* `across` words lie side by side in a block. A column has `members` threads, which take elements in turns. Both are powers of two. */
 struct columns_cut {
     struct softmax_work work;
-    uint64_t words; /* of all columns */
+    uint64_t words, of_plane; /* of all columns; of those of one plane, the last of which may have one column alone */
     uint32_t across, members, tiles;
+    uint32_t used;  /* vectors of a tile and column in which there is any element */
     bool vectors;   /* all is copied in vectors */
+    bool elements;  /* it is loaded and stored an element at a time, because words are not aligned */
 };
 
 /* A block's columns in shared memory, row by row; a thread's words are those with its number, and every threads-th from there on. What is behind the end, or of no column, is
@@ -104,7 +106,8 @@ struct columns_combine {
 
 /* What the first threads get: results of a column each. max: of a thread's columns; own: of the column that it gets. */
 template <class Row, class Element>
-static __device__ __forceinline__ typename Row::results columns_quick(const typename Row::real *max, const columns_kept<Element> &kept, const struct columns_combine &combine)
+static __device__ __forceinline__ typename Row::results columns_quick(const typename Row::real *max, const columns_kept<Element> &kept, uint32_t used,
+                                                                      const struct columns_combine &combine)
 {
     typedef column_words<Element> words;
     constexpr int side = words::side;
@@ -118,7 +121,7 @@ static __device__ __forceinline__ typename Row::results columns_quick(const type
         for (int s = 0; s < side; s++) {
             uint4 of[words::vectors];
             x.vectors_of(s, of);
-            terms[s].template take<words::vectors>(of, of);
+            terms[s].template take<words::vectors>(of, of, used);
             if constexpr (side == 1)
 #pragma unroll
                 for (int v = 0; v < words::vectors; v++)
@@ -213,6 +216,7 @@ static __device__ __forceinline__ typename Row::results columns_whole(const type
 template <class Element> struct columns_thread {
     typedef column_words<Element> words;
     typedef typename words::word word;
+    typedef typename Element::stored stored;
     static constexpr int side = words::side, rows = words::rows, threads = COLUMNS_SHAPE.threads;
     static constexpr uint32_t of_vector = sizeof(uint4) / sizeof(word), per_vector = Element::per_vector;
     const struct columns_cut &cut;
@@ -245,10 +249,25 @@ template <class Element> struct columns_thread {
         copy_wait(0);
         __syncthreads();
     }
+    /* The thread's columns begin with that element. */
+    __device__ __forceinline__ uint64_t start(uint64_t outer_stride) const
+    {
+        const uint64_t plane = column < cut.of_plane ? 0 : column / cut.of_plane;
+        return plane * outer_stride + (column - plane * cut.of_plane) * side;
+    }
+    __device__ __forceinline__ bool is_pair() const { return column % cut.of_plane * side + side <= cut.work.box.inner; }
+    /* Calls with_row(row, i) for each row of the tile that the thread has of its columns. */
+    template <class WithRow> __device__ __forceinline__ void tile_rows(uint32_t tile, const WithRow &with_row) const
+    {
+#pragma unroll
+        for (int i = 0; i < rows; i++)
+            if (member + (tile * rows + i) * cut.members < here)
+                with_row((uint64_t)(member + (tile * rows + i) * cut.members), i);
+    }
     __device__ __forceinline__ void load_words() const
     {
         const uint64_t stride = cut.work.box.axis_stride / side;
-        const word *from = (const word *)cut.work.x + column_at(cut.work.box, cut.work.box.outer_stride, column, side) + member * stride;
+        const word *from = (const word *)((const stored *)cut.work.x + start(cut.work.box.outer_stride)) + member * stride;
 #pragma unroll 1
         for (uint32_t tile = 0; tile < cut.tiles; tile++) {
             words x;
@@ -258,11 +277,29 @@ template <class Element> struct columns_thread {
             kept.write(tile, x);
         }
     }
+    __device__ __forceinline__ void load_elements() const
+    {
+        const stored *const from = (const stored *)cut.work.x + start(cut.work.box.outer_stride);
+        const bool pair = is_pair();
+#pragma unroll 1
+        for (uint32_t tile = 0; tile < cut.tiles; tile++) {
+            words x;
+#pragma unroll
+            for (int i = 0; i < rows; i++)
+                x.of[i] = words::least();
+            tile_rows(tile, [&](uint64_t row, int i) {
+                const stored *const at = from + row * cut.work.box.axis_stride;
+                x.of[i] = words::of_two(at[0], pair ? at[1] : vector_element<stored>(least_vector<Element>(), 0));
+            });
+            kept.write(tile, x);
+        }
+    }
     /* Results replace what is kept, or, without vectors, are stored. own: of the thread's columns. */
     template <class Results> __device__ __forceinline__ void make(const Results *own) const
     {
         const uint64_t stride = cut.work.y_axis_stride / side;
-        word *y = (word *)cut.work.y + column_at(cut.work.box, cut.work.y_outer_stride, column, side) + member * stride;
+        stored *const begin = (stored *)cut.work.y + start(cut.work.y_outer_stride);
+        word *y = (word *)begin + member * stride;
 #pragma unroll 1
         for (uint32_t tile = 0; tile < cut.tiles; tile++) {
             words x = kept.read(tile);
@@ -270,13 +307,26 @@ template <class Element> struct columns_thread {
 #pragma unroll
             for (int s = 0; s < side; s++)
 #pragma unroll
-                for (int v = 0; v < words::vectors; v++)
-                    x.set(s, v, own[s].of(x.vector(s, v)));
+                for (uint32_t v = 0; v < words::vectors; v++)
+                    if (v < cut.used)
+                        x.set(s, v, own[s].of(x.vector(s, v)));
             x.turn();
             if (cut.vectors) {
                 kept.write(tile, x);
                 continue;
             }
+            if constexpr (side == 2)
+                if (cut.elements) {
+                    const bool pair = is_pair();
+                    tile_rows(tile, [&](uint64_t row, int i) {
+                        stored *const at = begin + row * cut.work.y_axis_stride;
+                        const uint4 both = make_uint4(x.of[i], 0, 0, 0);
+                        at[0] = vector_element<stored>(both, 0);
+                        if (pair)
+                            at[1] = vector_element<stored>(both, 1);
+                    });
+                    continue;
+                }
 #pragma unroll
             for (int i = 0; i < rows; i++, y += cut.members * stride)
                 if (member + (tile * rows + i) * cut.members < here)
@@ -310,8 +360,10 @@ softmax_columns(const __grid_constant__ struct columns_cut cut)
     const thread own(cut, bytes);
     if (cut.vectors)
         own.load_vectors();
-    else
+    else if (side == 1 || !cut.elements)
         own.load_words();
+    else if constexpr (side == 2)
+        own.load_elements();
     real max[side];
     columns_max<Row>(max, own.kept);
     max[0] = combine.template operator()<side>(max, take_larger());
@@ -322,7 +374,7 @@ softmax_columns(const __grid_constant__ struct columns_cut cut)
         if constexpr (Row::heavy)
             return columns_whole<Row>(maxima + own.at * side, threadIdx.x < combine.columns ? maxima[threadIdx.x] : (real)0, own.kept, own.mine(), combine);
         else
-            return columns_quick<Row>(maxima + own.at * side, own.kept, combine);
+            return columns_quick<Row>(maxima + own.at * side, own.kept, cut.used, combine);
     };
     const results result = results_of();
     __syncthreads();
@@ -335,8 +387,8 @@ softmax_columns(const __grid_constant__ struct columns_cut cut)
         own.store_vectors();
 }
 
-/* How columns are cut: as many side by side as fit, but no more than leave each multiprocessor some; at least COLUMNS_SHAPE.least bytes. False: they do not lie side by side in whole words,
-   or are too long. */
+/* How columns are cut: as many side by side as fit, but no more than leave each multiprocessor some; at least COLUMNS_SHAPE.least bytes. False: they do not lie side by side, or are
+   too long. */
 template <class Element> static bool columns_cut_of(const struct softmax_work *work, int multiprocessors, struct columns_cut *cut)
 {
     typedef column_words<Element> words;
@@ -347,14 +399,17 @@ template <class Element> static bool columns_cut_of(const struct softmax_work *w
     const struct box *const box = &cut->work.box;
     const auto tiles = [&](uint64_t across) { return (box->length * across + rows * threads - 1) / (rows * threads); };
     cut->across = COLUMNS_SHAPE.least / sizeof(typename words::word);
-    if (box->inner == 1 || !columns_come_in(&cut->work, side) || tiles(cut->across) > COLUMNS_SHAPE.tiles_most)
+    if (box->inner == 1 || tiles(cut->across) > COLUMNS_SHAPE.tiles_most)
         return false;
     cut->vectors = columns_come_in(&cut->work, Element::per_vector);
-    cut->words = box->outer * (box->inner / side);
+    cut->elements = !columns_come_in(&cut->work, side);
+    cut->of_plane = (box->inner + side - 1) / side;
+    cut->words = box->outer * cut->of_plane;
     while (cut->across < threads / side && tiles(cut->across * 2) <= COLUMNS_SHAPE.tiles && cut->words >= cut->across * 2 * (uint64_t)multiprocessors)
         cut->across *= 2;
     cut->members = threads / cut->across;
     cut->tiles = (uint32_t)tiles(cut->across);
+    cut->used = (uint32_t)u64_min(words::vectors, (box->length + Element::per_vector * cut->members - 1) / (Element::per_vector * cut->members));
     return true;
 }
 

@@ -14,6 +14,14 @@ template <class Element> struct column_words {
     static_assert(side <= 2, "pairs");
     word of[rows];
 
+    static __device__ __forceinline__ word of_two(const stored &low, const stored &high)
+    {
+        uint16_t bits[2];
+        static_assert(sizeof bits[0] == sizeof low, "of 16 bits");
+        memcpy(&bits[0], &low, sizeof low);
+        memcpy(&bits[1], &high, sizeof high);
+        return (word)bits[1] << 16 | bits[0];
+    }
     static __device__ __forceinline__ word least() { return vector_element<word>(least_vector<Element>(), 0); }
     /* Words of two elements that lie side by side, to words of two that lie along the axis, and back. */
     __device__ __forceinline__ void turn()
