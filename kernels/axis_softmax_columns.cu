@@ -16,7 +16,7 @@ struct columns_cut {
     struct softmax_work work;
     uint64_t words, of_plane; /* of all columns; of those of one plane, the last of which may have one column alone */
     uint32_t across, members, tiles;
-    uint32_t used;  /* vectors of a tile and column in which there is any element */
+    uint32_t used;  /* as columns_kept has it */
     bool vectors;   /* all is copied in vectors */
     bool elements;  /* it is loaded and stored an element at a time, because words are not aligned */
 };
@@ -28,7 +28,7 @@ template <class Element> struct columns_kept {
     typedef typename words::word word;
     static constexpr int threads = COLUMNS_SHAPE.threads;
     word *all;
-    uint32_t tiles;
+    uint32_t tiles, used; /* used: vectors of a tile and column in which there is any element */
     __device__ __forceinline__ word *own(uint32_t tile) const { return all + (tile * words::rows * threads + threadIdx.x); }
     __device__ __forceinline__ words read(uint32_t tile) const
     {
@@ -106,8 +106,7 @@ struct columns_combine {
 
 /* What the first threads get: results of a column each. max: of a thread's columns; own: of the column that it gets. */
 template <class Row, class Element>
-static __device__ __forceinline__ typename Row::results columns_quick(const typename Row::real *max, const columns_kept<Element> &kept, uint32_t used,
-                                                                      const struct columns_combine &combine)
+static __device__ __forceinline__ typename Row::results columns_quick(const typename Row::real *max, const columns_kept<Element> &kept, const struct columns_combine &combine)
 {
     typedef column_words<Element> words;
     constexpr int side = words::side;
@@ -121,7 +120,10 @@ static __device__ __forceinline__ typename Row::results columns_quick(const type
         for (int s = 0; s < side; s++) {
             uint4 of[words::vectors];
             x.vectors_of(s, of);
-            terms[s].template take<words::vectors>(of, of, used);
+            if (kept.used == words::vectors)
+                terms[s].template take<words::vectors>(of, of);
+            else
+                terms[s].template take<words::vectors>(of, of, kept.used);
             if constexpr (side == 1)
 #pragma unroll
                 for (int v = 0; v < words::vectors; v++)
@@ -226,7 +228,7 @@ template <class Element> struct columns_thread {
     const uint32_t here, here_vectors; /* rows, or none */
 
     __device__ __forceinline__ columns_thread(const struct columns_cut &cut, unsigned char *bytes)
-        : cut(cut), kept{(word *)bytes, cut.tiles}, at(threadIdx.x & (cut.across - 1)), member(threadIdx.x / cut.across), wide(cut.across / of_vector), first(threadIdx.x / wide),
+        : cut(cut), kept{(word *)bytes, cut.tiles, cut.used}, at(threadIdx.x & (cut.across - 1)), member(threadIdx.x / cut.across), wide(cut.across / of_vector), first(threadIdx.x / wide),
           step(threads / wide), column((uint64_t)blockIdx.x * cut.across + at), of_vectors((uint64_t)blockIdx.x * wide + (threadIdx.x & (wide - 1))),
           here(column < cut.words ? length() : 0), here_vectors(of_vectors < cut.words / of_vector ? length() : 0)
     {
@@ -374,7 +376,7 @@ softmax_columns(const __grid_constant__ struct columns_cut cut)
         if constexpr (Row::heavy)
             return columns_whole<Row>(maxima + own.at * side, threadIdx.x < combine.columns ? maxima[threadIdx.x] : (real)0, own.kept, own.mine(), combine);
         else
-            return columns_quick<Row>(maxima + own.at * side, own.kept, cut.used, combine);
+            return columns_quick<Row>(maxima + own.at * side, own.kept, combine);
     };
     const results result = results_of();
     __syncthreads();
@@ -399,10 +401,10 @@ template <class Element> static bool columns_cut_of(const struct softmax_work *w
     const struct box *const box = &cut->work.box;
     const auto tiles = [&](uint64_t across) { return (box->length * across + rows * threads - 1) / (rows * threads); };
     cut->across = COLUMNS_SHAPE.least / sizeof(typename words::word);
-    if (box->inner == 1 || tiles(cut->across) > COLUMNS_SHAPE.tiles_most)
-        return false;
     cut->vectors = columns_come_in(&cut->work, Element::per_vector);
     cut->elements = !columns_come_in(&cut->work, side);
+    if (box->inner == 1 || tiles(cut->across) > COLUMNS_SHAPE.tiles_most || (cut->elements && box->length > COLUMNS_SHAPE.elements_most))
+        return false;
     cut->of_plane = (box->inner + side - 1) / side;
     cut->words = box->outer * cut->of_plane;
     while (cut->across < threads / side && tiles(cut->across * 2) <= COLUMNS_SHAPE.tiles && cut->words >= cut->across * 2 * (uint64_t)multiprocessors)

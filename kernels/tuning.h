@@ -258,7 +258,8 @@ constexpr struct {
     int threads, blocks, blocks_heavy;
     uint32_t tiles, tiles_most; /* of a thread: what columns side by side may take, and long ones */
     uint32_t least;
-} COLUMNS_SHAPE = {256, 4, 3, 4, 6, 64};
+    uint32_t elements_most; /* the longest columns of which elements are loaded and stored one by one */
+} COLUMNS_SHAPE = {256, 4, 3, 4, 6, 64, 512};
 
 /* Passes of order statistics: a thread has 16 elements of a tile, 8 of 8 bytes. A table: counters in shared memory leave room for two blocks, mostly. */
 constexpr struct {
