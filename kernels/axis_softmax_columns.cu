@@ -120,10 +120,7 @@ static __device__ __forceinline__ typename Row::results columns_quick(const type
         for (int s = 0; s < side; s++) {
             uint4 of[words::vectors];
             x.vectors_of(s, of);
-            if (kept.used == words::vectors)
-                terms[s].template take<words::vectors>(of, of);
-            else
-                terms[s].template take<words::vectors>(of, of, kept.used);
+            terms[s].template take<words::vectors>(of, of, kept.used);
             if constexpr (side == 1)
 #pragma unroll
                 for (int v = 0; v < words::vectors; v++)

@@ -100,23 +100,26 @@ static __global__ void __launch_bounds__(AXIS_SHAPE.threads) gradient_constants(
         gradient_begin(&work, r);
 }
 
-/* A warp a row. */
-static __global__ void __launch_bounds__(AXIS_SHAPE.threads) gradient_targets(const __grid_constant__ struct gradient_work work, uint64_t count)
+/* Some members of a warp a row: a power of two. */
+static __global__ void __launch_bounds__(AXIS_SHAPE.threads) gradient_targets(const __grid_constant__ struct gradient_work work, uint64_t count, uint32_t members)
 {
-    const uint64_t r = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    const uint64_t r = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / members;
     if (r < count)
-        gradient_end(&work, r, threadIdx.x % 32, 32);
+        gradient_end(&work, r, threadIdx.x % members, members);
 }
 
 int gradient_launch(const struct gradient_work *work, int multiprocessors, void *stream)
 {
     const uint64_t count = work->softmax.box.outer * work->softmax.box.inner, threads = AXIS_SHAPE.threads;
-    const cudaLaunchConfig_t begin = launch_config((count + threads - 1) / threads, (int)threads, stream);
-    const cudaLaunchConfig_t end = launch_config((32 * count + threads - 1) / threads, (int)threads, stream);
+    uint32_t members = 1;
     if (count == 0)
         return cudaSuccess;
+    while (members < 32 && members * 64 < work->softmax.box.length)
+        members *= 2;
+    const cudaLaunchConfig_t begin = launch_config((count + threads - 1) / threads, (int)threads, stream);
+    const cudaLaunchConfig_t end = launch_config((members * count + threads - 1) / threads, (int)threads, stream);
     int code = cudaLaunchKernelEx(&begin, gradient_constants, *work, count);
     if (code == cudaSuccess)
         code = normalise_launch(&work->softmax, work->constants, nullptr, multiprocessors, stream);
-    return code == cudaSuccess && work->targets.of != nullptr ? cudaLaunchKernelEx(&end, gradient_targets, *work, count) : code;
+    return code == cudaSuccess && work->targets.of != nullptr ? cudaLaunchKernelEx(&end, gradient_targets, *work, count, members) : code;
 }
