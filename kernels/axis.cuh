@@ -2,7 +2,7 @@
    long row, tile by tile; rows that lie side by side (columns) are taken side by side, so that neighbouring threads read
    neighbouring elements in either case. Included by axis_kernels.cuh.
 
-   The kernels are in axis_kernels.cuh. How the work is cut follows from sizes and the device alone, so the bits are the same run to run. */
+   The kernels are in axis_kernels.cuh. How the work is cut follows from sizes, addresses modulo 16 bytes and the device alone, so the bits are the same run to run. */
 #pragma once
 
 #include "kernels/axis_stats.cuh"
@@ -28,7 +28,7 @@ struct axis_cut {
     struct axis_block word_block; /* for words, of which shared memory has room for some groups */
     uint32_t rows;           /* of a block: as many as it has groups, or several times that, columns that share words */
     bool aligned;            /* elements of a row are neighbours, and every split of a row is aligned to 16 bytes */
-    bool framed;             /* they are neighbours, and not aligned; then splits are those of the vectors in which a row lies */
+    bool framed;             /* they are not aligned, but a run begins with its first vector, `before` elements in front of the row */
     struct axis_stage stage;
     bool quick;              /* exact sums: plain additions are tried first, */
     bool in_pairs;           /* of pairs of doubles */

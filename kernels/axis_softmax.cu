@@ -38,11 +38,11 @@ static cudaError_t short_rows_start(const struct softmax_work *work, uint64_t ve
     cudaError_t code = blocks > INT32_MAX ? cudaErrorInvalidValue : cudaSuccess;
     if constexpr (has_together)
         if (together) {
-            constexpr size_t more = 2 * sizeof(uint4), of_rows = of_thread + ROW_SHAPE.vectors * sizeof(uint4); /* more: rows may begin and end within a vector */
+            constexpr size_t with_vectors = of_thread + ROW_SHAPE.vectors * sizeof(uint4);
             kernel = softmax_short_rows<Row, Row::missing_costs, true>;
-            config.dynamicSmemBytes = members.rows * count * of_rows + more;
+            config.dynamicSmemBytes = members.rows * count * with_vectors;
             if (of_thread > 0 && code == cudaSuccess)
-                code = shared_memory_set((const void *)kernel, threads * of_rows + more);
+                code = shared_memory_set((const void *)kernel, threads * with_vectors);
         }
     return code == cudaSuccess ? cudaLaunchKernelEx(&config, kernel, *work, members, aligned) : code;
 }

@@ -58,9 +58,10 @@ static __device__ __forceinline__ void sums_take(uint32_t *a, uint32_t b) { *a +
 static inline uint64_t row_vectors_most(const struct softmax_work *work)
 {
     const struct box *const box = &work->box;
-    const uint64_t bytes = allfold_type_bytes(work->x_type), per_vector = 16 / bytes, x_step = box->outer > 1 ? box->outer_stride : 0, y_step = box->outer > 1 ? work->y_outer_stride : 0;
-    if (box->inner != 1 || box->axis_stride != 1 || work->y_axis_stride != 1 || work->x_type != work->y_type || ((uintptr_t)work->x - (uintptr_t)work->y) % 16 != 0
-        || (x_step - y_step) % per_vector != 0)
+    const uint64_t bytes = allfold_type_bytes(work->x_type), per_vector = 16 / bytes;
+    const uint64_t x_step = box->outer > 1 ? box->outer_stride : 0, y_step = box->outer > 1 ? work->y_outer_stride : 0;
+    if (box->inner != 1 || box->axis_stride != 1 || work->y_axis_stride != 1 || work->x_type != work->y_type
+        || ((uintptr_t)work->x - (uintptr_t)work->y) % 16 != 0 || (x_step - y_step) % per_vector != 0)
         return 0;
     const uint64_t starts = (uintptr_t)work->x / bytes | x_step | per_vector, common = starts & (0 - starts); /* the starts of rows are multiples of it */
     return (box->length + 2 * per_vector - 1 - common) / per_vector;

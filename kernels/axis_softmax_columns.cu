@@ -299,6 +299,7 @@ template <class Element> struct columns_thread {
         const uint64_t stride = cut.work.y_axis_stride / side;
         stored *const begin = (stored *)cut.work.y + start(cut.work.y_outer_stride);
         word *y = (word *)begin + member * stride;
+        const bool pair = is_pair();
 #pragma unroll 1
         for (uint32_t tile = 0; tile < cut.tiles; tile++) {
             words x = kept.read(tile);
@@ -316,7 +317,6 @@ template <class Element> struct columns_thread {
             }
             if constexpr (side == 2)
                 if (cut.elements) {
-                    const bool pair = is_pair();
                     tile_rows(tile, [&](uint64_t row, int i) {
                         stored *const at = begin + row * cut.work.y_axis_stride;
                         const uint4 both = make_uint4(x.of[i], 0, 0, 0);
@@ -386,8 +386,8 @@ softmax_columns(const __grid_constant__ struct columns_cut cut)
         own.store_vectors();
 }
 
-/* How columns are cut: as many side by side as fit, but no more than leave each multiprocessor some; at least COLUMNS_SHAPE.least bytes. False: they do not lie side by side, or are
-   too long. */
+/* How columns are cut: as many side by side as fit, but no more than leave each multiprocessor some; at least
+   COLUMNS_SHAPE.least bytes. False: they do not lie side by side, or are too long. */
 template <class Element> static bool columns_cut_of(const struct softmax_work *work, int multiprocessors, struct columns_cut *cut)
 {
     typedef column_words<Element> words;

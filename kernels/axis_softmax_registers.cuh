@@ -24,12 +24,12 @@ template <class Element> struct row_alone {
     static constexpr uint32_t count = Element::per_vector, before = 0;
     const stored *x;
     stored *y;
-    uint32_t length;
+    uint32_t end; /* its length */
     bool aligned; /* the row is whole vectors, on their boundaries */
     /* Loads a thread's vectors; what is missing is -inf. full: of aligned rows no vector is. */
     template <int vectors, bool full> __device__ __forceinline__ void load(uint32_t member, uint32_t members, uint4 kept[vectors]) const
     {
-        if (aligned && (full ? length > 0 : (member + (vectors - 1) * members) * count < length)) { /* all */
+        if (aligned && (full ? end > 0 : (member + (vectors - 1) * members) * count < end)) { /* all */
 #pragma unroll
             for (int i = 0; i < vectors; i++)
                 kept[i] = load_read_only(x + (member + i * members) * count);
@@ -39,7 +39,7 @@ template <class Element> struct row_alone {
 #pragma unroll
             for (int i = 0; i < vectors; i++) {
                 const uint32_t at = (member + i * members) * count;
-                kept[i] = at < length ? load_read_only(x + at) : least_vector<Element>();
+                kept[i] = at < end ? load_read_only(x + at) : least_vector<Element>();
             }
             return;
         }
@@ -50,19 +50,19 @@ template <class Element> struct row_alone {
             stored elements[count];
 #pragma unroll
             for (uint32_t j = 0; j < count; j++)
-                elements[j] = at + j < length ? x[at + j] : vector_element<stored>(kept[i], j);
+                elements[j] = at + j < end ? x[at + j] : vector_element<stored>(kept[i], j);
             kept[i] = vector_of(elements);
         }
     }
     template <int vectors, bool full, class Kept, class Results>
     __device__ __forceinline__ void store(uint32_t member, uint32_t members, const Kept &kept, const Results &results) const
     {
-        if (full && length == 0)
+        if (full && end == 0)
             return;
 #pragma unroll
         for (int i = 0; i < vectors; i++) {
             const uint32_t at = (member + i * members) * count;
-            if (!full && at >= length)
+            if (!full && at >= end)
                 continue;
             const uint4 results_here = results.of(kept[i]);
             if (aligned) {
@@ -71,7 +71,7 @@ template <class Element> struct row_alone {
             }
 #pragma unroll
             for (uint32_t j = 0; j < count; j++)
-                if (at + j < length)
+                if (at + j < end)
                     y[at + j] = vector_element<stored>(results_here, j);
         }
     }
@@ -83,8 +83,8 @@ template <class Element> struct rows_together {
     static constexpr uint32_t count = Element::per_vector;
     uint4 *places;
     uint32_t first, end; /* elements of these vectors */
-    /* Neighbouring threads that have different rows use different banks. */
-    static __device__ __forceinline__ uint32_t place(uint32_t vector) { return vector ^ ((vector >> 3 ^ vector >> 2) & 7); }
+    /* Neighbouring threads whose rows have 4, 8, 16, ... vectors use different banks. */
+    static __device__ __forceinline__ uint32_t place(uint32_t vector) { return vector ^ ((vector >> 3 ^ (vector >> 2 & 6)) & 7); }
     __device__ __forceinline__ stored *element(uint32_t i) const { return (stored *)&places[place(i / count)] + i % count; }
     /* Calls whole(vector) and one(element) for what of them is this thread's. */
     template <class Whole, class One> __device__ __forceinline__ void each(const Whole &whole, const One &one) const
@@ -168,7 +168,7 @@ template <class Row, int vectors> static inline __host__ __device__ constexpr ui
 
 /* A group's row. some: not all threads of it have all their vectors. */
 template <class Row, bool some, class Elements>
-static __device__ __forceinline__ void group_softmax(const Elements &row, const struct row_members &members, uint32_t end, unsigned char *bytes)
+static __device__ __forceinline__ void group_softmax(const Elements &row, const struct row_members &members, unsigned char *bytes)
 {
     constexpr int vectors = ROW_SHAPE.vectors, threads = ROW_SHAPE.threads, per_vector = Row::element::per_vector;
     constexpr bool full = Row::missing_costs && !some;
@@ -182,7 +182,7 @@ static __device__ __forceinline__ void group_softmax(const Elements &row, const 
     const auto finish = [&](auto kept) {
         if constexpr (some) {
             const int32_t from = (int32_t)member * per_vector;
-            terms.template take_part<vectors, false>(x, kept, (int32_t)row.before - from, (int32_t)end - from, (int32_t)members.count * per_vector);
+            terms.template take_part<vectors, false>(x, kept, (int32_t)row.before - from, (int32_t)row.end - from, (int32_t)members.count * per_vector);
         } else if constexpr (Row::heavy)
             terms.template take<vectors>(x, kept);
         else
@@ -221,12 +221,12 @@ softmax_short_rows(const __grid_constant__ struct softmax_work work, const __gri
         const uint32_t from = before + members.row() * length;
         block.load((const stored *)work.x + start - before);
         const row_together<Element> row = {block, from / count, from % count, is_row ? from % count + length : 0};
-        group_softmax<Row, some>(row, members, row.end, bytes);
+        group_softmax<Row, some>(row, members, bytes);
         block.store((stored *)work.y + start - before);
     } else {
         const row_alone<Element> row = {(const stored *)work.x + (is_row ? r * work.box.outer_stride : 0), (stored *)work.y + (is_row ? r * work.y_outer_stride : 0),
                                         is_row ? length : 0, aligned};
-        group_softmax<Row, some>(row, members, row.length, bytes);
+        group_softmax<Row, some>(row, members, bytes);
     }
 }
 

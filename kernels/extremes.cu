@@ -5,7 +5,7 @@
 template <class Element> struct extreme_found : found_quick<Element> {
     typedef struct never trial;
     static constexpr bool turns = true, marked = false, finishes = true;
-    static constexpr uint64_t least = 32 * Element::per_vector, least_unaligned = sizeof(typename Element::stored) == 4 ? 1024 : 384;
+    static constexpr uint64_t least = 32 * Element::per_vector, least_unaligned = extremes_least_unaligned(sizeof(typename Element::stored));
     static constexpr enum monoid monoid = MONOID_argmax, monoid_turned = MONOID_argmin; /* their partials are alike */
     static bool placed(const struct axis_work *) { return true; }
     struct Partial {

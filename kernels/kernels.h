@@ -174,8 +174,7 @@ struct row_softmax_call {
     struct softmax_capacity capacity;
     struct softmax_work work; /* of any strides and types */
 };
-/* *launched is false, and nothing has happened, unless x and y are of one type, and a row fits; column_softmax_launch does it if rows lie side by side, those of
-   16 bits in aligned pairs. */
+/* *launched is false, and nothing has happened, unless x and y are of one type, and a row fits; column_softmax_launch does it if rows lie side by side. */
 int row_softmax_launch(const struct row_softmax_call *call, void *stream, bool *launched);
 int column_softmax_launch(const struct row_softmax_call *call, void *stream, bool *launched);
 

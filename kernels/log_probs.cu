@@ -114,7 +114,7 @@ int gradient_launch(const struct gradient_work *work, int multiprocessors, void 
     uint32_t members = 1;
     if (count == 0)
         return cudaSuccess;
-    while (members < 32 && members * 64 < work->softmax.box.length)
+    while (members < 32 && members * GRADIENT_EACH < work->softmax.box.length)
         members *= 2;
     const cudaLaunchConfig_t begin = launch_config((count + threads - 1) / threads, (int)threads, stream);
     const cudaLaunchConfig_t end = launch_config((members * count + threads - 1) / threads, (int)threads, stream);

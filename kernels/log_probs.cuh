@@ -16,8 +16,8 @@ struct row_largest {
    behind its end in the last, is -inf. */
 template <class Element, bool turns = false> struct row_vectors {
     typedef typename Element::stored stored;
-    const stored *x;                 /* of the first vector */
-    uint32_t first, end, signs;      /* elements of these vectors; first: less than a vector has */
+    const stored *x; /* of the first vector */
+    uint32_t first, end, signs; /* elements of these vectors; first: less than a vector has */
     __device__ __forceinline__ uint4 turned(const uint4 &x) const { return turns ? make_uint4(x.x ^ signs, x.y ^ signs, x.z ^ signs, x.w ^ signs) : x; }
     __device__ __forceinline__ uint4 load(const uint4 *at) const { return turned(load_read_only(at)); }
     __device__ __forceinline__ uint4 at(uint32_t v) const
@@ -103,7 +103,7 @@ struct logits_rows {
 /* A row, or a split, or a part of an array. */
 template <class Element, bool turns = false> struct row_item {
     uint64_t row;
-    uint32_t split, begin, end, whole; /* in vectors; whole: those before the end of the row's last whole one */
+    uint32_t split, begin, end, whole; /* in vectors; whole: that end within the row, with the first */
     row_vectors<Element, turns> elements;
     __device__ __forceinline__ row_item(const void *x, uint32_t length)
     {

@@ -341,7 +341,7 @@ template <class Of, bool weighted> struct exact_found {
     template <int vectors> using column = exact_row<Element, weighted, vectors, shape.threads, true>;
     static constexpr bool turns = false, marked = weighted, finishes = true, is_long = true, stays = Room::has_table;
     static constexpr size_t rows_bytes = sizeof(Room), columns_bytes = Room::has_table ? sizeof Room::table : 0;
-    static constexpr uint64_t least = EXACT_LEAST, least_unaligned = (weighted ? 1 : 3) * EXACT_LEAST;
+    static constexpr uint64_t least = EXACT_LEAST, least_unaligned = weighted ? EXACT_LEAST : EXACT_LEAST_UNALIGNED;
     static constexpr enum monoid monoid = weighted ? MONOID_logits_exact : MONOID_sumexp_f64_exact, monoid_turned = monoid;
     static __device__ __forceinline__ void begin()
     {

@@ -167,7 +167,7 @@ normalise_vectors(const __grid_constant__ struct vectors_cut cut, const __grid_c
         const uint4 results = softmax.of(taken[i]);
         if (v >= begin && v < whole)
             __stcs((uint4 *)y + v, results);
-        else
+        else if (v * per_vector < end)
 #pragma unroll
             for (uint32_t k = 0; k < per_vector; k++)
                 if (v * per_vector + k >= first && v * per_vector + k < end)

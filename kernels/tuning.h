@@ -189,6 +189,11 @@ constexpr struct found_shape exponentials_shape_of(allfold_type type, bool weigh
     return type == ALLFOLD_BF16 ? found_shape{512, 8, weighted ? 4 : 2, weighted ? 64 : 128, weighted ? 1 : 2, 256, 2, 2} : found_shape{128, 8, 4, weighted ? 64 : 32, weighted ? 5 : 8, 128, type == ALLFOLD_F32 ? 8 : 6, 4};
 }
 constexpr uint64_t EXACT_LEAST = 128;
+/* The least length of rows that begin within vectors: of exponentials that are no log-probabilities, and of extremes. */
+constexpr uint64_t EXACT_LEAST_UNALIGNED = 384;
+constexpr uint64_t extremes_least_unaligned(size_t element_bytes) { return element_bytes == 4 ? 1024 : 384; }
+/* Elements of a row for each thread that mends the gradient's target, or zeroes the row: a warp, at most. */
+constexpr uint64_t GRADIENT_EACH = 64;
 /* Whole arrays of those, a block for each multiprocessor: tiles for each warp, at least. */
 constexpr struct {
     int threads;
@@ -226,9 +231,10 @@ constexpr struct {
 constexpr struct {
     int threads, vectors;
 } ROW_SHAPE = {256, 4};
-constexpr uint64_t SHORT_VECTORS = 256 * 4; /* of a row, at most */
-/* Whether a block's short rows pass through shared memory together: such as are no whole vectors, of which threads would load and store single elements; and rows of 64 and 128 bytes,
-   of which a warp would touch pieces of many lines. Not where computing takes longer. vectors: of a row, the last of which may be a part. */
+constexpr uint64_t SHORT_VECTORS = ROW_SHAPE.threads * ROW_SHAPE.vectors; /* of a row, at most */
+/* Whether a block's short rows pass through shared memory together: such as are no whole vectors, of which threads
+   would load and store single elements; and rows of 64 and 128 bytes, of which a warp would touch pieces of many lines.
+   Not where computing takes longer. vectors: of a row, the last of which may be a part. */
 constexpr bool has_rows_together(bool exact, size_t element_bytes) { return element_bytes == 2 || (element_bytes == 4 && !exact); }
 constexpr bool rows_pass_together(bool logarithm, bool exact, size_t element_bytes, bool aligned, uint64_t vectors)
 {

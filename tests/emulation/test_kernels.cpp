@@ -555,6 +555,7 @@ struct rows_case {
     uint64_t rows, length, gap;
     bool whole, in_place, taken;
     uint64_t inner = 1; /* more: columns, of which so many lie side by side, in `rows` planes */
+    uint64_t shift = 0; /* y begins so many elements further */
 };
 
 /* Between two results at level fast: an ulp of 16 bits, 6 ulp of f32 (1.5 and 4.1 are the bounds of the two). */
@@ -579,7 +580,7 @@ static bool rows_job(const struct rows_case *c, const struct job *job, bool loga
 {
     const uint64_t step = c->inner > 1 ? c->inner + c->gap : 1, stride = c->inner > 1 ? c->length * step : c->length + c->gap, n = job->n;
     const size_t bytes = allfold_type_bytes(job->type);
-    const struct room x = input_of(job, job->offset), y = room_of(job->type, n, job->offset), expected = room_of(job->type, n, 0);
+    const struct room x = input_of(job, job->offset), y = room_of(job->type, n, job->offset + c->shift), expected = room_of(job->type, n, 0);
     const struct room row = room_of(job->type, c->length, 0);
     char *const to = c->in_place ? x.start : y.start;
     for (uint64_t i = 0; i < c->length * 2 / 3 && job->draw == UNITS; i++) /* some blocks have nothing but -inf of the first row */
@@ -645,7 +646,8 @@ static void test_rows(allfold_type type, bool logarithm, allfold_level level)
         {60, 2 * most + each, 0, false, true, alone > 2 * most}, {11, 300 * each, 0, false, true, true}, {7, 140 * each, each, false, true, true},
         {5, 530 * each + 1, 1, false, false, true}, {3, most + 300 * each, 0, false, true, true}, {300, 2 * each + 1, 0, false, true, true},
         {530, 5, 0, false, false, true},        {260, 8 * each, 0, false, true, true},   {41, 31 * each + 1, 0, false, false, true},
-        {20, 77, 0, false, true, true},         {3, most - each / 2, 0, false, false, true}};
+        {20, 77, 0, false, true, true},         {3, most - each / 2, 0, false, false, true},
+        {40, 3 * each + 1, 0, false, false, true, 1, 1}, {30, 8 * each, 0, false, false, true, 1, each / 2}};
     int count = 0;
     bool right = true;
     if (!tap_wanted("%ssoftmax of rows of %s, level %d", logarithm ? "log-" : "", allfold_type_name(type), (int)level))
@@ -672,7 +674,7 @@ static void test_columns(allfold_type type, bool logarithm, allfold_level level)
         {2, 63, 1, false, false, true, 5},    {2, 64, 2, false, false, true, 10},        {3, tile - 1, 0, false, true, true, each},
         {1, tile + 1, 0, false, false, true, 70},  {1, 3 * tile, 2, false, true, true, 32},   {2, most, 0, false, false, true, 2 * each},
         {1, most + 1, 0, false, false, false, 32}, {4, 100, 0, false, false, true, 3},   {1, 3, 0, false, false, true, 2048},
-        {2, 20, 2, false, true, true, 1024}};
+        {2, 20, 2, false, true, true, 1024},        {1, COLUMNS_SHAPE.elements_most + 1, 0, false, false, each < 8, 5}, {3, 40, 0, false, false, true, 66, 1}};
     int count = 0;
     bool right = true;
     if (!tap_wanted("%ssoftmax of columns of %s, level %d", logarithm ? "log-" : "", allfold_type_name(type), (int)level))
