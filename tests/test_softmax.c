@@ -426,10 +426,10 @@ static double row_number(uint64_t r, uint64_t i, uint64_t length)
     }
 }
 static bool row_is_nan(uint64_t r) { return r % 16 == 5 || r % 16 == 9 || r % 16 == 13; }
-static void test_rows_of(allfold_context *ctx, allfold_context *host, allfold_type type, uint64_t rows, uint64_t vectors)
+static void test_rows_of(allfold_context *ctx, allfold_context *host, allfold_type type, uint64_t rows, uint64_t vectors, uint64_t more)
 {
     const size_t element = allfold_type_bytes(type);
-    const uint64_t length = vectors * 16 / element;
+    const uint64_t length = vectors * 16 / element + more;
     const double tolerance = type == ALLFOLD_F32 ? 1e-6 : 0x1p-8, least = type == ALLFOLD_F16 ? 0x1p-14 : 0x1p-126;
     char *const x = host_block(rows * length * element, 16), *const y = host_block(rows * length * element, 16), *const expected = host_block(rows * length * element, 16);
     char *const device_x = device_block(ctx, rows * length * element, 16), *const device_y = device_block(ctx, rows * length * element, 16);
@@ -474,14 +474,16 @@ static void test_rows_of(allfold_context *ctx, allfold_context *host, allfold_ty
 
 static void test_rows(void)
 {
-    static const struct { uint64_t rows, few, vectors; } cases[] = {{3000, 60, 290}, {2700, 60, 525}, {2700, 60, 1100}, {2300, 60, 1500}, {2000, 60, 1900}, {1800, 40, 2300}, {700, 14, 6000}, {60, 2, 41000}, {20, 1, 70000}};
+    static const struct { uint64_t rows, few, vectors, more; } cases[] = {
+        {30000, 600, 12, 1}, {3000, 60, 290, 0}, {2800, 60, 300, 3}, {2700, 60, 525, 0}, {2700, 60, 1100, 0}, {2300, 60, 1500, 0},
+        {2000, 60, 1900, 1}, {1800, 40, 2300, 0}, {700, 14, 6000, 0}, {60, 2, 41000, 0}, {20, 1, 70000, 0}};
     static const allfold_type types[] = {ALLFOLD_F32, ALLFOLD_BF16, ALLFOLD_F16};
     const bool on_gpu = test.plain->device->backend == &backend_cuda, many = on_gpu && !test.standin;
     allfold_context *const host = on_gpu ? open_or_skip("cpu", (allfold_options){.threads = 1, .level = ALLFOLD_LEVEL_EXACT}) : NULL;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int t = 0; t < (test.standin ? 2 : 3); t++) { /* f16 as bf16 */
-            test_rows_of(test.plain, NULL, types[t], many ? cases[i].rows : cases[i].few, cases[i].vectors);
-            test_rows_of(test.exact, host, types[t], many ? cases[i].rows : cases[i].few, cases[i].vectors);
+            test_rows_of(test.plain, NULL, types[t], many ? cases[i].rows : cases[i].few, cases[i].vectors, cases[i].more);
+            test_rows_of(test.exact, host, types[t], many ? cases[i].rows : cases[i].few, cases[i].vectors, cases[i].more);
         }
     allfold_close(host);
 }
