@@ -179,7 +179,7 @@ static bool row_is_right(const struct test_case *c, const double got[OUTPUTS - 1
     return is_near(got[0], log_prob, 2 * step_of(log_prob) + tiny + loose) && !(got[0] > 0)
            && is_near(got[1], sum, step_of(sum) * 1.001L + 0x1p-53L + tiny + loose * (1 + fabsl(sum)))
            && is_near(got[2], entropy, (fast ? 0 : 0x1p-23L * entropy) + tiny * (1 + entropy) + loose * (1 + entropy)) && argmax == e.argmax
-           && (c->pattern != EQUAL || fast || is_near(got[2], logl(n), 0x1p-48L));
+           && (c->pattern != EQUAL || fast || is_near(got[2], logl(n), 0x1p-46L));
 }
 
 /* Whether the slopes are those of softmax within 1.5 ulp and a rounding, and of the target within two of those. */
