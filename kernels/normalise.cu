@@ -51,14 +51,17 @@ static cudaError_t cut_start(void (*kernel)(const struct pass_cut, const Constan
 
 /* ---- vectors */
 
-/* The elements first ... end - 1 of x that are in vector v; the others of it are 0. */
+/* The elements first ... end - 1 of x that are in vector v; the others of it are -inf, whose results are NaN only if all of the row are. */
 template <class Element> static __device__ __forceinline__ uint4 vector_of_part(const typename Element::stored *x, uint64_t v, uint64_t first, uint64_t end)
 {
-    typename Element::stored elements[Element::per_vector] = {};
+    typedef typename Element::stored stored;
+    const stored least = vector_element<stored>(least_vector<Element>(), 0);
+    stored elements[Element::per_vector];
 #pragma unroll
-    for (uint32_t i = 0; i < Element::per_vector; i++)
-        if (v * Element::per_vector + i >= first && v * Element::per_vector + i < end)
-            elements[i] = x[v * Element::per_vector + i];
+    for (uint32_t i = 0; i < Element::per_vector; i++) {
+        const uint64_t at = v * Element::per_vector + i;
+        elements[i] = at >= first && at < end ? x[at] : least;
+    }
     return vector_of(elements);
 }
 
