@@ -121,6 +121,7 @@ template <class Element> struct row_together {
     static constexpr uint32_t count = Element::per_vector;
     const rows_together<Element> &block;
     uint32_t first, before, end; /* first: vector */
+    /* All threads of the block call it. */
     template <int vectors, bool> __device__ __forceinline__ void load(uint32_t member, uint32_t members, uint4 kept[vectors]) const
     {
         const stored least = vector_element<stored>(least_vector<Element>(), 0);
@@ -136,6 +137,7 @@ template <class Element> struct row_together {
                 elements[j] = at + j >= before && at + j < end ? vector_element<stored>(kept[i], j) : least;
             kept[i] = vector_of(elements);
         }
+        __syncthreads(); /* rows share vectors, of which all is read before anything is written */
     }
     template <int vectors, bool, class Kept, class Results>
     __device__ __forceinline__ void store(uint32_t member, uint32_t members, const Kept &kept, const Results &results) const
