@@ -152,8 +152,10 @@ int axis_constants_launch(const struct axis_work *work, uint64_t count, struct s
 int normalise_launch(const struct softmax_work *work, const struct softmax_constants *constants, const struct softmax_constants *given, int multiprocessors,
                      void *stream);
 
-/* Fold rows, or columns, in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch and axis_send_launch do. *launched is false, and nothing has happened, unless it is one
-   of their monoids, elements are floating-point numbers of at most 4 bytes, and are many, and those of a long row, or columns of whole words, are neighbours and aligned.
+/* Fold rows, or columns, in one read and with little arithmetic, as axis_launch, and then do what logits_end_launch and
+   axis_send_launch do. *launched is false, and nothing has happened, unless it is one of their monoids, elements are
+   floating-point numbers of at most 4 bytes, and are many, and those of a long row are neighbours, or columns lie side by side
+   in whole words that are aligned.
      logits_launch          level fast: logits of rows, sums of exponentials of rows and columns
      extremes_launch        argmin and argmax of rows and columns, if results are finished and NaN is one
      counted_rows_launch    level exact: logits of very long rows of bf16, by counting values
