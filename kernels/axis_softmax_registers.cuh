@@ -1,6 +1,7 @@
 /* Softmax of rows that stay in registers: each is read once and written once.
 
      softmax_short_rows   a group of threads of one block keeps its row in registers
+         together: the block copies its rows to shared memory, from which they are loaded; results go back the same way
          each thread: loads its vectors; the row's maximum, by the warp and shared memory
          terms of its elements; their sum over the group
          stores the results
