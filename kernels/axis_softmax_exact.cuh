@@ -111,8 +111,8 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
         }
         /* The reference, if it is not the maximum. */
         __device__ __forceinline__ uint32_t whole() const { return place_of(max) - f32_bits(EXP_PLACE_F32); }
-        /* k: of in_shared a shared_kept; else vectors, which may be x. */
-        template <int vectors, class Kept> __device__ __forceinline__ void take(const uint4 *x, Kept k)
+        /* k: of in_shared a shared_kept; else vectors, which may be x. used: only so many elements have terms; others equal one of these. */
+        template <int vectors, class Kept> __device__ __forceinline__ void take(const uint4 *x, Kept k, uint32_t used = vectors * element::per_vector)
         {
             constexpr int count = vectors * element::per_vector;
             float smallest = INFINITY;
@@ -124,15 +124,15 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
             if (usual) {
                 const int32_t range = smallest >= -EXP_LIMIT ? (int32_t)(top - (place_of(smallest) >> 5)) : (int32_t)EXP_BINS;
                 if (range <= 0)
-                    add<vectors, 1>(x, smallest, k);
+                    add<vectors, 1>(x, smallest, k, used);
                 else if (range == 1)
-                    add<vectors, 2>(x, smallest, k);
+                    add<vectors, 2>(x, smallest, k, used);
                 else
-                    add<vectors, EXP_BINS>(x, smallest, k);
+                    add<vectors, EXP_BINS>(x, smallest, k, used);
             } else if (is_finite((double)max)) {
                 typename element::stored copy[count]; /* in memory */
                 memcpy(copy, x, sizeof copy);
-                const typename Fold::partial far = far_terms<Fold, element>(copy, count, max);
+                const typename Fold::partial far = far_terms<Fold, element>(copy, (int)used, max);
 #pragma unroll
                 for (int i = 0; i < EXP_BINS; i++)
                     sums[i] += far.sums[i];
@@ -164,7 +164,7 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
                 sums[0] -= (usual ? shifted_integer(max) : far_integer(max)) * missing;
         }
         /* Adds terms to the first `bins` bins; of one or two bins, all elements are in these. */
-        template <int vectors, int bins, class Kept> __device__ __forceinline__ void add(const uint4 *x, float smallest, const Kept &k)
+        template <int vectors, int bins, class Kept> __device__ __forceinline__ void add(const uint4 *x, float smallest, const Kept &k, uint32_t used)
         {
             constexpr int per_vector = element::per_vector, count = vectors * per_vector;
             /* what is below has no term, and, if the maximum is near, a result of 0 */
@@ -175,20 +175,22 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
             float kept[count];
 #pragma unroll
             for (int i = 0; i < count; i++) {
-                uint32_t place;
-                float low;
-                const float value = vectors_value<element>(x[i / per_vector], i), fraction = exp_fraction_low_f32(bins <= 2 ? value : fmaxf(value, floor), &place, &low);
-                const uint32_t integer = (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(fraction), below = top - (place >> 5);
+                if ((uint32_t)i < used) {
+                    uint32_t place;
+                    float low;
+                    const float value = vectors_value<element>(x[i / per_vector], i), fraction = exp_fraction_low_f32(bins <= 2 ? value : fmaxf(value, floor), &place, &low);
+                    const uint32_t integer = (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(fraction), below = top - (place >> 5);
 #pragma unroll
-                for (int bin = 0; bin < bins; bin++) {
-                    const bool is_here = (bin == 0 && bins <= 2) || below == (uint32_t)bin;
-                    if (vectors > 4 || is_here) /* of more vectors registers would be spilled */
-                        here[bin] = exp_add_shifted(here[bin], integer, place, is_here);
+                    for (int bin = 0; bin < bins; bin++) {
+                        const bool is_here = (bin == 0 && bins <= 2) || below == (uint32_t)bin;
+                        if (vectors > 4 || is_here) /* of more vectors registers would be spilled */
+                            here[bin] = exp_add_shifted(here[bin], integer, place, is_here);
+                    }
+                    kept[i] = is_short ? f32_from_bits(f32_bits(fmaf(fraction, unit, one)) + (place << 23)) : low;
+                    if constexpr (in_shared)
+                        if (i % per_vector == per_vector - 1)
+                            k.set(i / per_vector, kept + i / per_vector * per_vector);
                 }
-                kept[i] = is_short ? f32_from_bits(f32_bits(fmaf(fraction, unit, one)) + (place << 23)) : low;
-                if constexpr (in_shared)
-                    if (i % per_vector == per_vector - 1)
-                        k.set(i / per_vector, kept + i / per_vector * per_vector);
                 if (i % 32 == 31 || i == count - 1) { /* 64 bits have room for so many terms */
                     sums[0] += bins == 2 ? here[0] - here[bins - 1] : here[0];
 #pragma unroll

@@ -266,6 +266,14 @@ constexpr struct {
     uint32_t least;
     uint32_t elements_most; /* the longest columns of which elements are loaded and stored one by one */
 } COLUMNS_SHAPE = {256, 4, 3, 4, 6, 64, 512};
+/* Shorter ones stay in registers. most: elements of a column. heavy: terms in f64 or integers. */
+constexpr struct {
+    int threads;
+    uint32_t most;
+    constexpr int blocks(bool heavy) const { return heavy ? 5 : 8; }
+} FEW_SHAPE = {128, 8};
+/* Not log-softmax of f32 at level fast: columns of 8 took longer there. */
+constexpr bool has_few_columns(bool logarithm, bool exact, size_t element_bytes) { return exact || !logarithm || element_bytes != 4; }
 
 /* Passes of order statistics: a thread has 16 elements of a tile, 8 of 8 bytes. A table: counters in shared memory leave room for two blocks, mostly. */
 constexpr struct {
