@@ -61,6 +61,7 @@ noinst_HEADERS += \
 	kernels/found.cuh \
 	kernels/axis_softmax.cuh \
 	kernels/axis_softmax_fast.cuh \
+	kernels/axis_softmax_few.cuh \
 	kernels/axis_softmax_exact.cuh \
 	kernels/axis_softmax_heavy.cuh \
 	kernels/axis_softmax_registers.cuh \
