@@ -205,23 +205,23 @@ template <class Fold> static __device__ __forceinline__ typename Fold::partial p
 }
 template <class Fold, class Partial> static __device__ __forceinline__ Partial partial_of_part(const Partial &part) { return part; }
 
-/* Adds a bin's sum, below 2^96, as exp_bins_others does. */
-static __device__ __forceinline__ void others_add(pair *others, uint128 sum, int scale)
+/* Adds a bin's sum, below 2^96, as exp_bins_less does. */
+static __device__ __forceinline__ void bin_add(pair *total, uint128 sum, int scale)
 {
     const pair value = pair_scaled(exp_bin_value_96(sum), scale);
-    if (others->high == 0.0)
-        *others = value;
+    if (total->high == 0.0)
+        *total = value;
     else if (sum != 0)
-        pair_combine(others, &value);
+        pair_combine(total, &value);
 }
 /* The same of all bins but the first. */
-static __device__ __noinline__ pair others_below(struct bin_sums part, int scale)
+static __device__ __noinline__ pair bins_below(struct bin_sums part, int scale)
 {
-    pair others = pair_identity();
+    pair total = pair_identity();
 #pragma unroll
     for (int i = EXP_BINS; i-- > 1;)
-        others_add(&others, part.of[i], scale - 32 * i);
-    return others;
+        bin_add(&total, part.of[i], scale - 32 * i);
+    return total;
 }
 /* Results of a row, from its partial, or from its part, if that is all of it. Most often the maximum is near 0: then what constants_from does is short, and other
    threads wait less. */
@@ -240,13 +240,13 @@ template <class Row> static __device__ __forceinline__ typename Row::results res
             typename Row::results results;
             struct softmax_constants c;
             uint32_t place;
-            const uint128 own = exp_integer_f32((float)part.max, &place);
+            const uint128 integer = exp_integer_f32((float)part.max, &place), own = Row::is_logarithm ? integer << (place & 31) : 0;
             const int scale = -(int)(place & 31) - EXP_FRACTION_F32;
-            pair others = part.more != 0 ? others_below(part, scale) : pair_identity();
-            others_add(&others, part.of[0] - (own << (place & 31)), scale);
-            softmax_constants_finite(part.max, &others, &c);
+            pair sum = part.more != 0 ? bins_below(part, scale) : pair_identity();
+            bin_add(&sum, part.of[0] - own, scale);
+            softmax_constants_finite(part.max, &sum, &c);
             if constexpr (Row::is_logarithm)
-                softmax_constants_log(part.max, &others, &c);
+                softmax_constants_log(part.max, &sum, &c);
             results.set(c);
             return results;
         }

@@ -283,12 +283,9 @@ static struct softmax_constants constants_of(double max, double sum_high, double
     memcpy(partial.bytes, &sumexp, sizeof sumexp);
     softmax_constants_set(MONOID_sumexp_f64, &partial, &constants);
     if (is_finite(max) && is_finite(sum_high)) { /* the sum is meant as it is, with the term of max as it should be */
-        const pair own = exp_of_max(max, 1.0);
         const double log_sum = constants.log_sum, log_low = constants.log_low;
-        pair others = {sum_high, sum_low};
-        others.high = two_sum(sum_high, -own.high, &others.low);
-        others.low += sum_low - own.low;
-        softmax_constants_from(max, &others, &constants);
+        const pair total = {sum_high, sum_low};
+        softmax_constants_from(max, &total, &constants);
         constants.log_sum = log_sum;
         constants.log_low = log_low;
     }

@@ -367,33 +367,38 @@ HOST_DEVICE pair exp_bin_value(uint128 sum)
     return value;
 }
 
-/* The sum without the term of the largest element, whose integer is taken out, relative to the reference of max. NaN if a NaN was
-   taken, 0 if the maximum is infinite. */
-HOST_DEVICE pair exp_bins_others(const struct exp_bins *bins, bool f32_terms)
+/* The sum, less `own` of the first bin, relative to the reference of max. NaN if a NaN was taken, 0 if the maximum is infinite. */
+HOST_DEVICE pair exp_bins_less(const struct exp_bins *bins, bool f32_terms, uint128 own)
 {
     const int fraction = f32_terms ? EXP_FRACTION_F32 : EXP_FRACTION_F64;
-    pair others;
-    others.high = bins->nan != 0 ? (double)NAN : 0.0;
-    others.low = 0.0;
-    if (others.high != others.high || !is_finite(bins->max))
-        return others;
-    int64_t place;
-    const uint128 integer = exp_integer_any(bins->max, f32_terms, &place), own = integer << (place & 31);
+    pair total;
+    total.high = bins->nan != 0 ? (double)NAN : 0.0;
+    total.low = 0.0;
+    if (total.high != total.high || !is_finite(bins->max))
+        return total;
     FOLD_UNROLL
     for (int i = EXP_BINS; i-- > 0;) {
         const uint128 sum = bins->sums[i] - (i == 0 ? own : 0);
         if (sum == 0) /* most are */
             continue;
         const pair value = pair_scaled(exp_bin_value(sum), -32 * i - EXP_OFFSET - fraction);
-        if (others.high == 0.0)
-            others = value;
+        if (total.high == 0.0)
+            total = value;
         else
-            pair_combine(&others, &value);
+            pair_combine(&total, &value);
     }
     /* that is in units of 2^(32 bin) */
     const struct exp_reference reference = exp_reference(bins->max);
     if (reference.base == 0.0)
-        return pair_scaled(others, (int)(32 * bins->bin - reference.whole));
+        return pair_scaled(total, (int)(32 * bins->bin - reference.whole));
     const struct exp_whole max = exp_whole_of(bins->max);
-    return pair_scaled(exp_pairs_multiply(others, exp_near(-max.d, -max.rest)), (int)(32 * bins->bin - max.n));
+    return pair_scaled(exp_pairs_multiply(total, exp_near(-max.d, -max.rest)), (int)(32 * bins->bin - max.n));
+}
+/* The sum without the term of the largest element, whose integer is taken out. */
+HOST_DEVICE pair exp_bins_others(const struct exp_bins *bins, bool f32_terms)
+{
+    int64_t place;
+    const double max = is_finite(bins->max) ? bins->max : 0.0;
+    const uint128 integer = exp_integer_any(max, f32_terms, &place);
+    return exp_bins_less(bins, f32_terms, integer << (place & 31));
 }

@@ -50,26 +50,38 @@ HOST_DEVICE void softmax_constants_derive(struct softmax_constants *c)
     c->inverse_low_f32 = (float)(scaled - (double)c->inverse_high_f32);
 }
 
-/* All but the logarithm. others: the sum without the term of max, relative to the reference. That
-   term is added here as exactly as possible, so that the only element of an array gives 1. Both are finite. */
-HOST_DEVICE void softmax_constants_finite(double max, const pair *others, struct softmax_constants *c)
+/* The sum of all terms, from that of the others, relative to the reference as that is: the term of max is added as exactly as possible, so that the only element of
+   an array gives 1. */
+HOST_DEVICE pair softmax_total(double max, pair others)
 {
-    const pair own = exp_of_max(max, 1.0);
-    pair total = *others;
-    pair_combine(&total, &own);
-    const double sum = pair_value(&total), inverse = 1.0 / sum, down = power_of_two(-SOFTMAX_UP_F64);
+    const pair own = exp_of_max(is_finite(max) ? max : 0.0, 1.0);
+    pair_combine(&others, &own);
+    return others;
+}
+/* The same of an exact sum of f32 terms. Up to EXP_WHOLE these are it: the term of max has the error of its result, which rounds to 1 all the same (docs/numerics.md). */
+HOST_DEVICE pair softmax_total_f32(const struct exp_bins *bins)
+{
+    return fabs(bins->max) <= EXP_WHOLE ? exp_bins_less(bins, true, 0) : softmax_total(bins->max, exp_bins_others(bins, true));
+}
+
+/* All but the logarithm. total: the sum of all terms, relative to the reference. Both are finite. */
+HOST_DEVICE void softmax_constants_finite(double max, const pair *total, struct softmax_constants *c)
+{
+    const double sum = pair_value(total), inverse = 1.0 / sum, down = power_of_two(-SOFTMAX_UP_F64);
     c->max = max;
     c->inverse_high = inverse * down;
-    c->inverse_low = (-fma(inverse, sum, -1.0) * inverse - inverse * inverse * (total.high - sum + total.low)) * down;
+    c->inverse_low = (-fma(inverse, sum, -1.0) * inverse - inverse * inverse * (total->high - sum + total->low)) * down;
     c->log_sum = c->log_low = 0.0;
     softmax_constants_derive(c);
 }
 /* The same of any. */
-HOST_DEVICE void softmax_constants_from(double max, const pair *others, struct softmax_constants *c)
+HOST_DEVICE void softmax_constants_from(double max, const pair *total, struct softmax_constants *c)
 {
-    const bool nan = !is_finite(max) || others->high != others->high;
-    const pair none = pair_identity();
-    softmax_constants_finite(nan ? 0.0 : max, nan ? &none : others, c);
+    const bool nan = !is_finite(max) || total->high != total->high;
+    pair one;
+    one.high = 1.0;
+    one.low = 0.0;
+    softmax_constants_finite(nan ? 0.0 : max, nan ? &one : total, c);
     if (nan) {
         c->max = c->inverse_high = c->inverse_low = NAN;
         softmax_constants_derive(c);
@@ -97,7 +109,8 @@ HOST_DEVICE void softmax_constants_of(const void *partial, bool exact, bool f32_
     const struct exp_partial *const fast = (const struct exp_partial *)partial;
     const double max = exact ? bins->max : fast->max;
     const pair others = exact ? exp_bins_others(bins, f32_terms) : exp_others(max, &fast->sum, f32_terms ? EXP_TERMS_F32 : EXP_TERMS_F64);
-    softmax_constants_from(max, &others, c);
+    const pair total = exact && f32_terms ? softmax_total_f32(bins) : softmax_total(max, others);
+    softmax_constants_from(max, &total, c);
     if (logarithm)
         softmax_constants_log(max, &others, c);
 }

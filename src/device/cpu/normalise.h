@@ -1,19 +1,19 @@
 /* The second pass of softmax, and its constants: a part of loops.c, which includes it where what it uses is defined. */
 #pragma once
 
-/* What follows from one sum; the maximum and the sum are finite. Others: the sum without the maximum's own term. */
-static inline void others_of(double max, double *high, double *low)
+/* What follows from one sum; the maximum and the sum are finite. The sum with the term of the maximum as it should be. */
+static inline void total_of(double max, double *high, double *low)
 {
-    const pair sum = {*high, *low}, others = exp_others_finite(max, &sum, EXP_TERMS_F32);
-    *high = others.high;
-    *low = others.low;
+    const pair sum = {*high, *low}, total = softmax_total(max, exp_others_finite(max, &sum, EXP_TERMS_F32));
+    *high = total.high;
+    *low = total.low;
 }
 /* What softmax in f32 arithmetic needs of the constants. */
 static inline void constants_f32(double max, double high, double low, float *base, float *least, float *shift, float *inverse_high, float *inverse_low)
 {
-    const pair others = {high, low};
+    const pair total = {high, low};
     struct softmax_constants c;
-    softmax_constants_finite(max, &others, &c);
+    softmax_constants_finite(max, &total, &c);
     *base = c.anchor_f32.base;
     *least = c.anchor_f32.least;
     *shift = c.anchor_f32.shift;
@@ -68,17 +68,17 @@ static void constants(enum monoid monoid, enum softmax_needs needs, const struct
             const void *const partial = of->at + (first + i) * of->stride;
             const struct exp_partial *const fast = partial;
             const struct exp_bins *const bins = partial;
-            const pair sum = exact ? exp_bins_others(bins, f32_terms) : fast->sum;
+            const pair sum = !exact ? fast->sum : logarithm ? exp_bins_others(bins, f32_terms) : softmax_total_f32(bins);
             max[i] = exact ? bins->max : fast->max;
             usual[i] = is_finite(max[i]) && is_finite(sum.high);
             max[i] = usual[i] ? max[i] : 0.0;
-            high[i] = usual[i] ? sum.high : 0.0;
+            high[i] = usual[i] ? sum.high : 1.0;
             low[i] = usual[i] ? sum.low : 0.0;
         }
         if (together && !exact)
             FOLD_SIMD
             for (uint32_t i = 0; i < n; i++)
-                others_of(max[i], &high[i], &low[i]);
+                total_of(max[i], &high[i], &low[i]);
         if (together)
             (logarithm ? set_logarithms : set_inverses)(n, max, high, low, c + first);
         for (uint32_t i = 0; i < n; i++)
