@@ -205,22 +205,19 @@ template <class Fold> static __device__ __forceinline__ typename Fold::partial p
 }
 template <class Fold, class Partial> static __device__ __forceinline__ Partial partial_of_part(const Partial &part) { return part; }
 
-/* Adds a bin's sum, below 2^96, as exp_bins_less does. */
-static __device__ __forceinline__ void bin_add(pair *total, uint128 sum, int scale)
-{
-    const pair value = pair_scaled(exp_bin_value_96(sum), scale);
-    if (total->high == 0.0)
-        *total = value;
-    else if (sum != 0)
-        pair_combine(total, &value);
-}
-/* The same of all bins but the first. */
-static __device__ __noinline__ pair bins_below(struct bin_sums part, int scale)
+/* The sum of bins, each below 2^96, less `own` of the first, as exp_bins_less makes it. */
+static __device__ __noinline__ pair bins_total(struct bin_sums part, uint64_t own, int scale)
 {
     pair total = pair_identity();
+    part.of[0] -= own;
 #pragma unroll
-    for (int i = EXP_BINS; i-- > 1;)
-        bin_add(&total, part.of[i], scale - 32 * i);
+    for (int i = EXP_BINS; i-- > 0;) {
+        const pair value = pair_scaled(exp_bin_value_96(part.of[i]), scale - 32 * i);
+        if (total.high == 0.0)
+            total = value;
+        else if (part.of[i] != 0)
+            pair_combine(&total, &value);
+    }
     return total;
 }
 /* Results of a row, from its partial, or from its part, if that is all of it. Most often the maximum is near 0: then what constants_from does is short, and other
@@ -240,10 +237,15 @@ template <class Row> static __device__ __forceinline__ typename Row::results res
             typename Row::results results;
             struct softmax_constants c;
             uint32_t place;
-            const uint128 integer = exp_integer_f32((float)part.max, &place), own = Row::is_logarithm ? integer << (place & 31) : 0;
+            const uint64_t integer = exp_integer_f32((float)part.max, &place), own = Row::is_logarithm ? integer << (place & 31) : 0;
             const int scale = -(int)(place & 31) - EXP_FRACTION_F32;
-            pair sum = part.more != 0 ? bins_below(part, scale) : pair_identity();
-            bin_add(&sum, part.of[0] - own, scale);
+            pair sum;
+            if (part.more != 0)
+                sum = bins_total(part, own, scale);
+            else if (Row::is_logarithm)
+                sum = pair_scaled(exp_bin_value_96(part.of[0] - own), scale);
+            else
+                sum = {exp_bin_rounded_96(part.of[0]) * power_of_two(scale), 0.0}; /* results in f32 need no more */
             softmax_constants_finite(part.max, &sum, &c);
             if constexpr (Row::is_logarithm)
                 softmax_constants_log(part.max, &sum, &c);

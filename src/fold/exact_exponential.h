@@ -350,13 +350,18 @@ HOST_DEVICE pair exp_pairs_multiply(pair a, pair b)
     return product;
 }
 
-/* Of a sum below 2^96: exact. */
+/* Of a sum below 2^96: exact; and rounded. */
 HOST_DEVICE pair exp_bin_value_96(uint128 sum)
 {
     const uint64_t part = ((uint64_t)1 << 48) - 1;
     pair value;
     value.high = two_sum((double)((uint64_t)(sum >> 48) & part) * 0x1p48, (double)((uint64_t)sum & part), &value.low);
     return value;
+}
+HOST_DEVICE double exp_bin_rounded_96(uint128 sum)
+{
+    const uint64_t part = ((uint64_t)1 << 48) - 1;
+    return fma((double)((uint64_t)(sum >> 48) & part), 0x1p48, (double)((uint64_t)sum & part));
 }
 /* Exact, unless there are bits beyond 2^96 and many below. */
 HOST_DEVICE pair exp_bin_value(uint128 sum)

@@ -78,10 +78,10 @@ HOST_DEVICE void softmax_constants_finite(double max, const pair *total, struct 
 HOST_DEVICE void softmax_constants_from(double max, const pair *total, struct softmax_constants *c)
 {
     const bool nan = !is_finite(max) || total->high != total->high;
-    pair one;
-    one.high = 1.0;
-    one.low = 0.0;
-    softmax_constants_finite(nan ? 0.0 : max, nan ? &one : total, c);
+    pair sum;
+    sum.high = nan ? 1.0 : total->high;
+    sum.low = nan ? 0.0 : total->low;
+    softmax_constants_finite(nan ? 0.0 : max, &sum, c);
     if (nan) {
         c->max = c->inverse_high = c->inverse_low = NAN;
         softmax_constants_derive(c);
