@@ -29,7 +29,8 @@ static cudaError_t short_rows_start(const struct softmax_work *work, uint64_t ve
     uint32_t count = least > 32 ? (least + 31) / 32 * 32 : 1;
     while (count < least)
         count *= 2;
-    const struct row_members members = row_members_of(count, threads, (uint32_t)vectors);
+    const uint32_t of_block = row_threads(logarithm, exact, bytes, aligned);
+    const struct row_members members = row_members_of(count, count > of_block ? count : of_block, (uint32_t)vectors);
     const uint64_t blocks = (box->outer + members.rows - 1) / members.rows;
     cudaLaunchConfig_t config = launch_config(blocks, (int)(members.rows * count), stream);
     config.dynamicSmemBytes = members.rows * count * of_thread;
@@ -136,7 +137,11 @@ template <class Row, int vectors> static cudaError_t block_rows_start(const stru
     rows.each = work->box.length / Row::element::per_vector;
     const int threads = vectors == 8 ? threads_for<vectors>(rows.each) : LONG_THREADS;
     cudaLaunchConfig_t config = launch_config(work->box.outer, threads, stream);
-    void (*const kernel)(struct long_rows) = threads < LONG_THREADS ? softmax_block_rows<Row, vectors, vectors == 8> : softmax_block_rows<Row, vectors, Row::any_size>;
+    void (*kernel)(struct long_rows)
+        = threads < LONG_THREADS ? softmax_block_rows<Row, vectors, vectors == 8 ? 0 : LONG_THREADS> : softmax_block_rows<Row, vectors, Row::any_size ? 0 : LONG_THREADS>;
+    if constexpr (Row::in_shared)
+        if (threads == HALF_THREADS)
+            kernel = softmax_block_rows<Row, vectors, HALF_THREADS>;
     *launched = true;
     if (work->box.outer > INT32_MAX)
         return cudaErrorInvalidValue;
@@ -154,8 +159,10 @@ static cudaError_t shared_rows_start(const struct row_softmax_call *call, cudaSt
     const int threads = Row::in_shared ? threads_for<vectors>((all + least - 1) / least) : LONG_THREADS;
     constexpr size_t of_thread = vectors * sizeof(uint4) + shared_bytes<Row, vectors>();
     const struct blocks_need need = {threads, most, LONG_THREADS * 4, (size_t)threads * of_thread, LONG_THREADS * of_thread, 1, cluster};
-    void (*const kernel)(struct long_rows)
-        = threads < LONG_THREADS ? softmax_long_rows<Row, vectors, cluster, Row::in_shared> : softmax_long_rows<Row, vectors, cluster, Row::any_size>;
+    void (*kernel)(struct long_rows) = softmax_long_rows<Row, vectors, cluster, Row::any_size ? 0 : LONG_THREADS>;
+    if constexpr (Row::in_shared && !Row::any_size)
+        if (threads < LONG_THREADS)
+            kernel = threads == HALF_THREADS ? softmax_long_rows<Row, vectors, cluster, HALF_THREADS> : softmax_long_rows<Row, vectors, cluster, 0>;
     return long_rows_start(call, kernel, &need, stream, launched);
 }
 template <class Row> static cudaError_t light_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
@@ -193,6 +200,18 @@ template <class Row> static cudaError_t heavy_rows_start(const struct row_softma
     return places == 0 ? cudaSuccess : long_rows_start(call, softmax_heavy_rows<Row>, &need, stream, launched);
 }
 
+/* Many rows at level exact that groups of threads could have, too: of 16 bits of a block each, f32 of one that copies its next row meanwhile. */
+template <class Element> static cudaError_t half_blocks_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
+{
+    typedef bins_row<Element, false, true> Row;
+    if (call->work.box.outer < 2 * (uint64_t)call->space->multiprocessors)
+        return cudaSuccess;
+    if constexpr (Row::is_short)
+        return block_rows_start<Row, 8>(&call->work, stream, launched);
+    else
+        return call->capacity.is_hopper ? shared_rows_start<Row, 8, true>(call, stream, launched) : cudaSuccess;
+}
+
 /* Rows at level exact: many in registers, of a block of 16 bits or of a cluster; few, and longer ones, in shared memory. */
 template <class Element> static cudaError_t exact_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
 {
@@ -220,6 +239,12 @@ static cudaError_t rows_start(const struct row_softmax_call *call, cudaStream_t 
     const uint64_t per_vector = Element::per_vector, vectors = (box->length + per_vector - 1) / per_vector;
     const bool aligned = ((uintptr_t)work->x | (uintptr_t)work->y) % 16 == 0 && box->length % per_vector == 0
                          && (box->outer == 1 || (box->outer_stride % per_vector == 0 && work->y_outer_stride % per_vector == 0));
+    if constexpr (exact && !logarithm && sizeof(typename Element::value) == 4)
+        if (aligned && vectors >= HALF_LEAST && vectors <= SHORT_VECTORS) {
+            const cudaError_t code = half_blocks_start<Element>(call, stream, launched);
+            if (code != cudaSuccess || *launched)
+                return code;
+        }
     if (vectors <= SHORT_VECTORS) {
         *launched = true;
         return short_rows_start<Element, logarithm, exact>(work, vectors, aligned, stream);

@@ -328,12 +328,12 @@ static __device__ __forceinline__ void part_store(uint4 *to, int32_t left, int32
             __stcs(to + i * threads, results.of(kept[i]));
 }
 
-/* A row of a block, in registers. small: also of fewer than LONG_THREADS threads. */
-template <class Row, int vectors, bool small> static __global__ void __launch_bounds__(LONG_THREADS, long_blocks(vectors))
+/* A row of a block, in registers. fixed: its threads, or 0: any number up to LONG_THREADS. */
+template <class Row, int vectors, int fixed> static __global__ void __launch_bounds__(threads_most(fixed), long_blocks(vectors) * (LONG_THREADS / threads_most(fixed)))
 softmax_block_rows(const __grid_constant__ struct long_rows rows)
 {
     constexpr int32_t per_vector = Row::element::per_vector;
-    const int32_t left = (int32_t)rows.each - (int32_t)threadIdx.x, threads = small ? (int32_t)blockDim.x : LONG_THREADS;
+    const int32_t left = (int32_t)rows.each - (int32_t)threadIdx.x, threads = fixed > 0 ? fixed : (int32_t)blockDim.x;
     const uint4 *const from = rows.x + blockIdx.x * rows.x_stride + threadIdx.x;
     uint4 *const to = rows.y + blockIdx.x * rows.y_stride + threadIdx.x;
     uint4 x[vectors];
@@ -357,13 +357,14 @@ softmax_block_rows(const __grid_constant__ struct long_rows rows)
     part_store<vectors>(to, left, threads, kept, results);
 }
 
-/* A row of a group of blocks, in registers while the next one is copied. small: as above. */
-template <class Row, int vectors, bool cluster, bool small> static __global__ void __launch_bounds__(LONG_THREADS, Row::any_size ? 2 : long_blocks(vectors))
+/* A row of a group of blocks, in registers while the next one is copied. fixed: as above. */
+template <class Row, int vectors, bool cluster, int fixed> static __global__ void
+__launch_bounds__(threads_most(fixed), Row::any_size ? 2 : long_blocks(vectors) * (LONG_THREADS / threads_most(fixed)))
 softmax_long_rows(const __grid_constant__ struct long_rows rows)
 {
     extern __shared__ __align__(16) unsigned char bytes[];
     constexpr int32_t per_vector = Row::element::per_vector;
-    const int32_t threads = small ? (int32_t)blockDim.x : LONG_THREADS;
+    const int32_t threads = fixed > 0 ? fixed : (int32_t)blockDim.x;
     const row_part part(rows);
     const bool claims = cluster && part.rank == 0 && threadIdx.x == 0;
     const int32_t left = part.count - (int32_t)threadIdx.x;

@@ -227,10 +227,15 @@ constexpr struct {
     uint32_t across;
     constexpr int blocks(enum pass_cost cost) const { return cost == PASS_WIDE ? few : many; }
 } COLUMN_PASS_SHAPE = {3, 4, 512};
-/* Softmax of rows that stay in registers: `vectors` of each thread. */
+/* Softmax of rows that stay in registers: `vectors` of each thread. threads: of a block, at most. */
 constexpr struct {
     int threads, vectors;
 } ROW_SHAPE = {256, 4};
+/* Threads of a block, if one row does not need more: fewer wait less for each other. */
+constexpr uint32_t row_threads(bool logarithm, bool exact, size_t element_bytes, bool aligned)
+{
+    return element_bytes == 2 && (!aligned || (exact && logarithm)) ? 256 : !exact && aligned && element_bytes != 8 ? 64 : 128;
+}
 constexpr uint64_t SHORT_VECTORS = ROW_SHAPE.threads * ROW_SHAPE.vectors; /* of a row, at most */
 /* Whether a block's short rows pass through shared memory together: such as are no whole vectors, of which threads
    would load and store single elements; and rows of 64 and 128 bytes, of which a warp would touch pieces of many lines.
@@ -244,8 +249,11 @@ constexpr bool rows_pass_together(bool logarithm, bool exact, size_t element_byt
 }
 /* Blocks of a multiprocessor at one time. Terms in f64 or integers need more registers. */
 constexpr int row_blocks(bool exact, size_t element_bytes) { return element_bytes == 8 ? 2 : exact ? 4 : 5; }
-/* A block keeps a longer row in registers, or a part of it, of 8 or 16 vectors of each thread. */
-constexpr int LONG_THREADS = 256;
+/* A block keeps a longer row in registers, or a part of it, of 8 or 16 vectors of each thread. Exact ones of 16 bits and f32 have half of the threads if they fill these to
+   7/8, or more. */
+constexpr int LONG_THREADS = 256, HALF_THREADS = 128;
+constexpr uint64_t HALF_LEAST = HALF_THREADS * 7;
+constexpr int threads_most(int fixed) { return fixed > 0 ? fixed : LONG_THREADS; }
 constexpr int long_blocks(int vectors) { return vectors <= 8 ? 3 : 2; }
 constexpr uint32_t CLUSTER_BLOCKS = 16; /* of a row, at most */
 /* Vectors of a row that blocks share by messages, at most, unless all rows are on the chip at the same time: two passes take longer ones in less time. */
