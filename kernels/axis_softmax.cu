@@ -137,8 +137,7 @@ template <class Row, int vectors> static cudaError_t block_rows_start(const stru
     rows.each = work->box.length / Row::element::per_vector;
     const int threads = vectors == 8 ? threads_for<vectors>(rows.each) : LONG_THREADS;
     cudaLaunchConfig_t config = launch_config(work->box.outer, threads, stream);
-    void (*kernel)(struct long_rows)
-        = threads < LONG_THREADS ? softmax_block_rows<Row, vectors, vectors == 8 ? 0 : LONG_THREADS> : softmax_block_rows<Row, vectors, Row::any_size ? 0 : LONG_THREADS>;
+    void (*kernel)(struct long_rows) = threads < LONG_THREADS ? softmax_block_rows<Row, vectors, vectors == 8 ? 0 : LONG_THREADS> : softmax_block_rows<Row, vectors, LONG_THREADS>;
     if constexpr (Row::in_shared)
         if (threads == HALF_THREADS)
             kernel = softmax_block_rows<Row, vectors, HALF_THREADS>;
@@ -159,10 +158,13 @@ static cudaError_t shared_rows_start(const struct row_softmax_call *call, cudaSt
     const int threads = Row::in_shared ? threads_for<vectors>((all + least - 1) / least) : LONG_THREADS;
     constexpr size_t of_thread = vectors * sizeof(uint4) + shared_bytes<Row, vectors>();
     const struct blocks_need need = {threads, most, LONG_THREADS * 4, (size_t)threads * of_thread, LONG_THREADS * of_thread, 1, cluster};
-    void (*kernel)(struct long_rows) = softmax_long_rows<Row, vectors, cluster, Row::any_size ? 0 : LONG_THREADS>;
-    if constexpr (Row::in_shared && !Row::any_size)
+    void (*kernel)(struct long_rows) = softmax_long_rows<Row, vectors, cluster, LONG_THREADS>;
+    if constexpr (Row::in_shared)
         if (threads < LONG_THREADS)
-            kernel = threads == HALF_THREADS ? softmax_long_rows<Row, vectors, cluster, HALF_THREADS> : softmax_long_rows<Row, vectors, cluster, 0>;
+            kernel = softmax_long_rows<Row, vectors, cluster, 0>;
+    if constexpr (Row::keeps_low)
+        if (threads == HALF_THREADS)
+            kernel = softmax_long_rows<Row, vectors, cluster, HALF_THREADS>;
     return long_rows_start(call, kernel, &need, stream, launched);
 }
 template <class Row> static cudaError_t light_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)

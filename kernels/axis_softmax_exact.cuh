@@ -87,7 +87,7 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
     static constexpr bool is_logarithm = logarithm, is_short = !logarithm && sizeof(typename element::stored) == 2;
     static constexpr bool heavy = true, missing_costs = true, in_shared = keeps && !logarithm, keeps_low = in_shared && !is_short;
     typedef std::conditional_t<logarithm, whole_results_log<element>, std::conditional_t<is_short, whole_results_short<element>, whole_results<element>>> results;
-    static constexpr bool any_size = in_shared && is_short; /* kernels of any number of threads are as quick as those of all */
+    static constexpr bool two_blocks = in_shared && is_short; /* a multiprocessor has shared memory for no more that keep longer rows */
     typedef uint4 kept;
     template <int vectors> using shared_kept = std::conditional_t<is_short, shared_terms<vectors>, shared_lows<vectors>>;
     static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value));
@@ -226,10 +226,9 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
             __syncthreads();
             return threadIdx.x < 32 ? parts_sum(parts, warps) : sum;
         }
-        /* Members of groups smaller than 8 each compute the constants, and need no barrier. */
         template <int threads> __device__ __forceinline__ results results_of_group(const struct row_members &members) const
         {
-            return group_results<bins_row, threads, 8>(own(), members);
+            return group_results<bins_row, threads, results_least(logarithm, sizeof(float))>(own(), members);
         }
         template <int threads> __device__ __forceinline__ results results_of_blocks(const struct row_messages &others) const
         {

@@ -356,7 +356,7 @@ template <class Element, class Terms, class Results> struct quick_row {
     typedef Results results;
     typedef struct row_sum part;
     typedef typename Terms::kept kept;
-    static constexpr bool heavy = false, missing_costs = false, in_shared = false, keeps_low = false, any_size = false, counts = Terms::counts;
+    static constexpr bool heavy = false, missing_costs = false, in_shared = false, keeps_low = false, two_blocks = false, counts = Terms::counts;
     static constexpr int short_blocks = row_blocks(false, sizeof(typename Element::stored));
     template <int vectors> static __device__ __forceinline__ void take_max(float *max, const uint4 *x) { vectors_extreme<Element, vectors>(max, x); }
     struct terms : Terms {

@@ -359,7 +359,7 @@ softmax_block_rows(const __grid_constant__ struct long_rows rows)
 
 /* A row of a group of blocks, in registers while the next one is copied. fixed: as above. */
 template <class Row, int vectors, bool cluster, int fixed> static __global__ void
-__launch_bounds__(threads_most(fixed), Row::any_size ? 2 : long_blocks(vectors) * (LONG_THREADS / threads_most(fixed)))
+__launch_bounds__(threads_most(fixed), Row::two_blocks ? 2 : long_blocks(vectors) * (LONG_THREADS / threads_most(fixed)))
 softmax_long_rows(const __grid_constant__ struct long_rows rows)
 {
     extern __shared__ __align__(16) unsigned char bytes[];

@@ -335,10 +335,9 @@ template <class Element, bool logarithm, bool exact> struct whole_row {
             else
                 return partial;
         }
-        /* Members of groups smaller than 8 each compute the constants, and need no barrier. */
         template <int threads> __device__ __forceinline__ results results_of_group(const struct row_members &members) const
         {
-            return group_results<whole_row, threads, 8>(own(), members);
+            return group_results<whole_row, threads, results_least(logarithm, sizeof(double))>(own(), members);
         }
         template <int threads> __device__ __forceinline__ results results_of_blocks(const struct row_messages &others) const
         {

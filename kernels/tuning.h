@@ -249,6 +249,8 @@ constexpr bool rows_pass_together(bool logarithm, bool exact, size_t element_byt
 }
 /* Blocks of a multiprocessor at one time. Terms in f64 or integers need more registers. */
 constexpr int row_blocks(bool exact, size_t element_bytes) { return element_bytes == 8 ? 2 : exact ? 4 : 5; }
+/* Threads of a group, at least, of which one computes what results follow from, where terms are integers or f64. Those of smaller ones each compute it, and none waits. */
+constexpr int results_least(bool logarithm, size_t value_bytes) { return logarithm || value_bytes == 8 ? 8 : 64; }
 /* A block keeps a longer row in registers, or a part of it, of 8 or 16 vectors of each thread. Exact ones of 16 bits and f32 have half of the threads if they fill these to
    7/8, or more. */
 constexpr int LONG_THREADS = 256, HALF_THREADS = 128;
