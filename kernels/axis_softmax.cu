@@ -137,7 +137,10 @@ template <class Row, int vectors> static cudaError_t block_rows_start(const stru
     rows.each = work->box.length / Row::element::per_vector;
     const int threads = vectors == 8 ? threads_for<vectors>(rows.each) : LONG_THREADS;
     cudaLaunchConfig_t config = launch_config(work->box.outer, threads, stream);
-    void (*kernel)(struct long_rows) = threads < LONG_THREADS ? softmax_block_rows<Row, vectors, vectors == 8 ? 0 : LONG_THREADS> : softmax_block_rows<Row, vectors, LONG_THREADS>;
+    void (*kernel)(struct long_rows) = softmax_block_rows<Row, vectors, LONG_THREADS>;
+    if constexpr (vectors == 8)
+        if (threads < LONG_THREADS)
+            kernel = softmax_block_rows<Row, vectors, 0>;
     if constexpr (Row::in_shared)
         if (threads == HALF_THREADS)
             kernel = softmax_block_rows<Row, vectors, HALF_THREADS>;
@@ -206,7 +209,7 @@ template <class Row> static cudaError_t heavy_rows_start(const struct row_softma
 template <class Element> static cudaError_t half_blocks_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
 {
     typedef bins_row<Element, false, true> Row;
-    if (call->work.box.outer < 2 * (uint64_t)call->space->multiprocessors)
+    if (call->work.box.outer < 2 * (uint64_t)call->space->multiprocessors || LONG_THREADS * shared_bytes<Row, 8>() > call->capacity.block_bytes)
         return cudaSuccess;
     if constexpr (Row::is_short)
         return block_rows_start<Row, 8>(&call->work, stream, launched);

@@ -90,7 +90,7 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
     static constexpr bool two_blocks = in_shared && is_short; /* a multiprocessor has shared memory for no more that keep longer rows */
     typedef uint4 kept;
     template <int vectors> using shared_kept = std::conditional_t<is_short, shared_terms<vectors>, shared_lows<vectors>>;
-    static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value));
+    static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value)), least = results_least(logarithm, sizeof(typename element::value));
     template <int vectors> static __device__ __forceinline__ void take_max(float *max, const uint4 *x) { vectors_extreme<element, vectors>(max, x); }
     struct terms {
         float max;
@@ -228,7 +228,7 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
         }
         template <int threads> __device__ __forceinline__ results results_of_group(const struct row_members &members) const
         {
-            return group_results<bins_row, threads, results_least(logarithm, sizeof(float))>(own(), members);
+            return group_results<bins_row, threads, least>(own(), members);
         }
         template <int threads> __device__ __forceinline__ results results_of_blocks(const struct row_messages &others) const
         {

@@ -246,9 +246,12 @@ template <class Row> static __device__ __forceinline__ typename Row::results res
                 sum = pair_scaled(exp_bin_value_96(part.of[0] - own), scale);
             else
                 sum = {exp_bin_rounded_96(part.of[0]) * power_of_two(scale), 0.0}; /* results in f32 need no more */
-            softmax_constants_finite(part.max, &sum, &c);
-            if constexpr (Row::is_logarithm)
+            if constexpr (Row::is_logarithm) {
+                c.max = part.max;
                 softmax_constants_log(part.max, &sum, &c);
+            } else {
+                softmax_constants_finite(part.max, &sum, &c);
+            }
             results.set(c);
             return results;
         }
@@ -309,7 +312,7 @@ template <class Element, bool logarithm, bool exact> struct whole_row {
     typedef double real;
     typedef uint4 kept;
     static constexpr bool is_logarithm = logarithm, heavy = true, missing_costs = false, in_shared = false, keeps_low = false;
-    static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value));
+    static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value)), least = results_least(logarithm, sizeof(typename element::value));
     template <int vectors> static __device__ __forceinline__ void take_max(real *max, const uint4 *x)
     {
 #pragma unroll
@@ -337,7 +340,7 @@ template <class Element, bool logarithm, bool exact> struct whole_row {
         }
         template <int threads> __device__ __forceinline__ results results_of_group(const struct row_members &members) const
         {
-            return group_results<whole_row, threads, results_least(logarithm, sizeof(double))>(own(), members);
+            return group_results<whole_row, threads, least>(own(), members);
         }
         template <int threads> __device__ __forceinline__ results results_of_blocks(const struct row_messages &others) const
         {

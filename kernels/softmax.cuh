@@ -97,24 +97,25 @@ template <class Element, bool logarithm, bool exact>
 using softmax_fold = fold_of<softmax_monoid(Element::type, Element::type, logarithm, exact ? ALLFOLD_LEVEL_EXACT : ALLFOLD_LEVEL_FAST),
                              typename Element::value>;
 
-/* What the second pass needs, of softmax or of log-softmax, from the whole array's partial. */
+/* What the second pass needs, from the whole array's partial. logarithm: of log-softmax, which needs no more than the maximum and the logarithm. */
 template <class Fold, bool logarithm = false>
 static __device__ __forceinline__ void constants_from(const typename Fold::partial &partial, struct softmax_constants *constants)
 {
     pair sum;
-    if constexpr (Fold::exact && Fold::f32_terms && !logarithm) {
+    if constexpr (Fold::exact && Fold::f32_terms && !logarithm)
         sum = softmax_total_f32(&partial);
-    } else {
-        if constexpr (Fold::exact)
-            sum = exp_bins_others(&partial, Fold::f32_terms);
-        else
-            sum = exp_others(partial.max, &partial.sum, Fold::f32_terms ? EXP_TERMS_F32 : EXP_TERMS_F64);
-        if constexpr (!logarithm)
-            sum = softmax_total(partial.max, sum);
-    }
-    softmax_constants_from(partial.max, &sum, constants);
-    if constexpr (logarithm)
+    else if constexpr (Fold::exact)
+        sum = exp_bins_others(&partial, Fold::f32_terms);
+    else
+        sum = exp_others(partial.max, &partial.sum, Fold::f32_terms ? EXP_TERMS_F32 : EXP_TERMS_F64);
+    if constexpr (logarithm) {
+        constants->max = is_finite(partial.max) && sum.high == sum.high ? partial.max : (double)NAN;
         softmax_constants_log(partial.max, &sum, constants);
+    } else {
+        if constexpr (!Fold::exact || !Fold::f32_terms)
+            sum = softmax_total(partial.max, sum);
+        softmax_constants_from(partial.max, &sum, constants);
+    }
 }
 
 /* Waits for the host's orders, for RESIDENT_WAIT_MILLISECONDS; without any they are not to write y. All lanes of a warp call it. *orders is

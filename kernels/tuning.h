@@ -251,10 +251,11 @@ constexpr bool rows_pass_together(bool logarithm, bool exact, size_t element_byt
 constexpr int row_blocks(bool exact, size_t element_bytes) { return element_bytes == 8 ? 2 : exact ? 4 : 5; }
 /* Threads of a group, at least, of which one computes what results follow from, where terms are integers or f64. Those of smaller ones each compute it, and none waits. */
 constexpr int results_least(bool logarithm, size_t value_bytes) { return logarithm || value_bytes == 8 ? 8 : 64; }
-/* A block keeps a longer row in registers, or a part of it, of 8 or 16 vectors of each thread. Exact ones of 16 bits and f32 have half of the threads if they fill these to
-   7/8, or more. */
+/* A block keeps a longer row in registers, or a part of it, of 8 or 16 vectors of each thread. Exact ones of 16 bits and f32 have half of the threads, if there are many and
+   they fill 7/8 of these vectors or all. */
 constexpr int LONG_THREADS = 256, HALF_THREADS = 128;
 constexpr uint64_t HALF_LEAST = HALF_THREADS * 7;
+static_assert(SHORT_VECTORS == HALF_THREADS * 8, "longer rows have all threads");
 constexpr int threads_most(int fixed) { return fixed > 0 ? fixed : LONG_THREADS; }
 constexpr int long_blocks(int vectors) { return vectors <= 8 ? 3 : 2; }
 constexpr uint32_t CLUSTER_BLOCKS = 16; /* of a row, at most */

@@ -58,7 +58,8 @@ HOST_DEVICE pair softmax_total(double max, pair others)
     pair_combine(&others, &own);
     return others;
 }
-/* The same of an exact sum of f32 terms. Up to EXP_WHOLE these are it: the term of max has the error of its result, which rounds to 1 all the same (docs/numerics.md). */
+/* The same of an exact sum of f32 terms. Up to EXP_WHOLE it has the term of max as it was summed, which is so near to its result, before that is rounded, that the only
+   element gives 1 all the same (docs/numerics.md). */
 HOST_DEVICE pair softmax_total_f32(const struct exp_bins *bins)
 {
     return fabs(bins->max) <= EXP_WHOLE ? exp_bins_less(bins, true, 0) : softmax_total(bins->max, exp_bins_others(bins, true));
@@ -108,7 +109,9 @@ HOST_DEVICE void softmax_constants_of(const void *partial, bool exact, bool f32_
     const struct exp_bins *const bins = (const struct exp_bins *)partial;
     const struct exp_partial *const fast = (const struct exp_partial *)partial;
     const double max = exact ? bins->max : fast->max;
-    const pair others = exact ? exp_bins_others(bins, f32_terms) : exp_others(max, &fast->sum, f32_terms ? EXP_TERMS_F32 : EXP_TERMS_F64);
+    pair others = pair_identity();
+    if (logarithm || !exact || !f32_terms)
+        others = exact ? exp_bins_others(bins, f32_terms) : exp_others(max, &fast->sum, f32_terms ? EXP_TERMS_F32 : EXP_TERMS_F64);
     const pair total = exact && f32_terms ? softmax_total_f32(bins) : softmax_total(max, others);
     softmax_constants_from(max, &total, c);
     if (logarithm)

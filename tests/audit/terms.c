@@ -1,6 +1,6 @@
 /* The error of every f32's exponential, in 2^-24 of itself, for the bounds of docs/numerics.md: as the sums take it, at both levels,
    as the second pass of softmax has it before it is multiplied, and as logsumexp at level fast takes it, and rows on a GPU keep it (elements up
-   to 2048); in 2^-53, of terms in f64 at level exact. Elements from 2^-12 to 32768 in magnitude: every one of them if ALLFOLD_AUDIT_STEP is 1 (make check-numerics), else some of them. */
+   to 2048); in 2^-53, of terms in f64 at level exact; and whether softmax of one element alone is 1. Elements from 2^-12 to 32768 in magnitude: every one of them if ALLFOLD_AUDIT_STEP is 1 (make check-numerics), else some of them. */
 #define TAP_WITHOUT_MPI
 #include "tests/tap.h"
 

@@ -646,7 +646,7 @@ static void test_rows(allfold_type type, bool logarithm, allfold_level level)
         {60, 2 * most + each, 0, false, true, alone > 2 * most}, {11, 300 * each, 0, false, true, true}, {7, 140 * each, each, false, true, true},
         {5, 530 * each + 1, 1, false, false, true}, {3, most + 300 * each, 0, false, true, true}, {300, 2 * each + 1, 0, false, true, true},
         {530, 5, 0, false, false, true},        {260, 8 * each, 0, false, true, true},   {41, 31 * each + 1, 0, false, false, true},
-        {20, 77, 0, false, true, true},         {3, most - each / 2, 0, false, false, true},
+        {20, 77, 0, false, true, true},         {3, most - each / 2, 0, false, false, true}, {60, most, 0, false, true, true}, {60, most - 100 * each, 0, false, false, true},
         {40, 3 * each + 1, 0, false, false, true, 1, 1}, {30, 8 * each, 0, false, false, true, 1, each / 2}};
     int count = 0;
     bool right = true;
