@@ -65,7 +65,7 @@ struct blocks_need {
     uint64_t most, stage; /* vectors of a row that a block has, at most; at least, where messages are sent */
     size_t bytes, most_bytes; /* of shared memory; of any launch of the kernel */
     uint32_t places;
-    bool cluster;
+    enum row_holders holders;
 };
 /* Starts a kernel of long rows. Of clusters each row has as few blocks as possible. Else rows of a block each; or, with messages, as many rows at a time as
    possible, and then as many blocks a row as have at least a stage each. */
@@ -76,7 +76,7 @@ static cudaError_t long_rows_start(const struct row_softmax_call *call, void (*k
     const uint64_t per_vector = 16 / allfold_type_bytes(work->x_type), vectors = work->box.length / per_vector;
     const uint64_t least = (vectors + need->most - 1) / need->most;
     const void *const any = (const void *)kernel;
-    const bool cluster = need->cluster, together = call->capacity.shared_bytes > 0;
+    const bool cluster = need->holders == CLUSTER, together = need->holders == MESSENGERS && call->capacity.shared_bytes > 0;
     cudaLaunchConfig_t config = launch_config(least, need->threads, stream);
     cudaLaunchAttribute attribute = {};
     int resident = 0;
@@ -106,7 +106,7 @@ static cudaError_t long_rows_start(const struct row_softmax_call *call, void (*k
     if (code != cudaSuccess || blocks == 0 || least > (cluster || together ? blocks : 1))
         return code;
     const uint64_t groups = u64_min(work->box.outer, blocks / least);
-    const uint64_t each = !cluster && together ? u64_min(blocks / groups, (vectors + need->stage - 1) / need->stage) : least;
+    const uint64_t each = together ? u64_min(blocks / groups, (vectors + need->stage - 1) / need->stage) : least;
     struct long_rows rows = long_rows_of(work, per_vector);
     rows.each = vectors / each;
     rows.longer = vectors % each;
@@ -153,21 +153,21 @@ template <class Row, int vectors> static cudaError_t block_rows_start(const stru
 }
 
 /* Rows in registers: of one block; of a cluster; else, and of few rows, of as many blocks that send messages as a device has room for. */
-template <class Row, int vectors, bool cluster>
+template <class Row, int vectors, enum row_holders holders>
 static cudaError_t shared_rows_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
 {
     constexpr uint64_t most = LONG_THREADS * vectors;
     const uint64_t all = call->work.box.length / Row::element::per_vector, least = (all + most - 1) / most;
     const int threads = Row::in_shared ? threads_for<vectors>((all + least - 1) / least) : LONG_THREADS;
     constexpr size_t of_thread = vectors * sizeof(uint4) + shared_bytes<Row, vectors>();
-    const struct blocks_need need = {threads, most, LONG_THREADS * 4, (size_t)threads * of_thread, LONG_THREADS * of_thread, 1, cluster};
-    void (*kernel)(struct long_rows) = softmax_long_rows<Row, vectors, cluster, LONG_THREADS>;
+    const struct blocks_need need = {threads, most, LONG_THREADS * 4, (size_t)threads * of_thread, LONG_THREADS * of_thread, 1, holders};
+    void (*kernel)(struct long_rows) = softmax_long_rows<Row, vectors, holders, LONG_THREADS>;
     if constexpr (Row::in_shared)
         if (threads < LONG_THREADS)
-            kernel = softmax_long_rows<Row, vectors, cluster, 0>;
-    if constexpr (Row::keeps_low)
+            kernel = softmax_long_rows<Row, vectors, holders, 0>;
+    if constexpr (holders == ONE_BLOCK)
         if (threads == HALF_THREADS)
-            kernel = softmax_long_rows<Row, vectors, cluster, HALF_THREADS>;
+            kernel = softmax_long_rows<Row, vectors, holders, HALF_THREADS>;
     return long_rows_start(call, kernel, &need, stream, launched);
 }
 template <class Row> static cudaError_t light_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
@@ -181,14 +181,14 @@ template <class Row> static cudaError_t light_rows_start(const struct row_softma
     if (!few && !Row::counts && vectors > long_rows_most(false, sizeof(typename Row::element::stored)))
         return cudaSuccess; /* two passes */
     if (call->capacity.is_hopper && !few && vectors <= half * CLUSTER_BLOCKS)
-        code = shared_rows_start<Row, 8, true>(call, stream, launched);
+        code = shared_rows_start<Row, 8, CLUSTER>(call, stream, launched);
     if constexpr (!Row::counts) /* for which there are no registers */
         if (call->capacity.is_hopper && !few && vectors > half * CLUSTER_BLOCKS && vectors <= full * CLUSTER_BLOCKS)
-            code = shared_rows_start<Row, 16, true>(call, stream, launched);
+            code = shared_rows_start<Row, 16, CLUSTER>(call, stream, launched);
     const bool cramped = Row::counts && sizeof(typename Row::element::stored) == 2; /* with 16 vectors registers would be spilled */
     if (code == cudaSuccess && !*launched && together && (cramped || rows * ((vectors + half - 1) / half) <= room))
-        code = shared_rows_start<Row, 8, false>(call, stream, launched);
-    return code == cudaSuccess && !*launched ? shared_rows_start<Row, 16, false>(call, stream, launched) : code;
+        code = shared_rows_start<Row, 8, MESSENGERS>(call, stream, launched);
+    return code == cudaSuccess && !*launched ? shared_rows_start<Row, 16, MESSENGERS>(call, stream, launched) : code;
 }
 
 /* Rows in shared memory: of one block, or of blocks that send messages. */
@@ -198,15 +198,15 @@ template <class Row> static cudaError_t heavy_rows_start(const struct row_softma
     constexpr uint64_t stage = thread::stage_vectors;
     const uint32_t places = (uint32_t)u64_min(call->capacity.block_bytes / (stage * sizeof(uint4)), HEAVY_SHAPE.places);
     const size_t bytes = places * stage * sizeof(uint4);
-    const struct blocks_need need = {thread::threads, places * stage, stage, bytes, bytes, places, false};
+    const struct blocks_need need = {thread::threads, places * stage, stage, bytes, bytes, places, MESSENGERS};
     const uint64_t room = (uint64_t)HEAVY_SHAPE.blocks * (uint64_t)call->space->multiprocessors * places * stage;
     if (vectors > long_rows_most(true, sizeof(typename Row::element::stored)) && call->work.box.outer * vectors > room)
         return cudaSuccess; /* two passes */
     return places == 0 ? cudaSuccess : long_rows_start(call, softmax_heavy_rows<Row>, &need, stream, launched);
 }
 
-/* Many rows at level exact that groups of threads could have, too: of 16 bits of a block each, f32 of one that copies its next row meanwhile. */
-template <class Element> static cudaError_t half_blocks_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
+/* Many rows at level exact, of a block each: of 16 bits, or, f32, of one that copies its next row meanwhile. */
+template <class Element> static cudaError_t exact_block_rows_start(const struct row_softmax_call *call, cudaStream_t stream, bool *launched)
 {
     typedef bins_row<Element, false, true> Row;
     if (call->work.box.outer < 2 * (uint64_t)call->space->multiprocessors || LONG_THREADS * shared_bytes<Row, 8>() > call->capacity.block_bytes)
@@ -214,7 +214,7 @@ template <class Element> static cudaError_t half_blocks_start(const struct row_s
     if constexpr (Row::is_short)
         return block_rows_start<Row, 8>(&call->work, stream, launched);
     else
-        return call->capacity.is_hopper ? shared_rows_start<Row, 8, true>(call, stream, launched) : cudaSuccess;
+        return shared_rows_start<Row, 8, ONE_BLOCK>(call, stream, launched);
 }
 
 /* Rows at level exact: many in registers, of a block of 16 bits or of a cluster; few, and longer ones, in shared memory. */
@@ -225,14 +225,13 @@ template <class Element> static cudaError_t exact_rows_start(const struct row_so
     typedef bins_row<Element, false, false> Plain;
     const bool many = call->work.box.outer * ((vectors + half - 1) / half) >= 2 * (uint64_t)call->space->multiprocessors;
     cudaError_t code = cudaSuccess;
-    if constexpr (Kept::is_short)
-        if (many && vectors <= half && LONG_THREADS * shared_bytes<Kept, 8>() <= call->capacity.block_bytes)
-            return block_rows_start<Kept, 8>(&call->work, stream, launched);
-    if (many && call->capacity.is_hopper && vectors <= half * CLUSTER_BLOCKS)
-        code = shared_rows_start<Kept, 8, true>(call, stream, launched);
+    if (vectors <= half)
+        code = exact_block_rows_start<Element>(call, stream, launched);
+    else if (many && call->capacity.is_hopper && vectors <= half * CLUSTER_BLOCKS)
+        code = shared_rows_start<Kept, 8, CLUSTER>(call, stream, launched);
     if constexpr (!Kept::is_short)
         if (many && call->capacity.is_hopper && vectors > half * CLUSTER_BLOCKS && vectors <= 2 * half * CLUSTER_BLOCKS)
-            code = shared_rows_start<Plain, 16, true>(call, stream, launched);
+            code = shared_rows_start<Plain, 16, CLUSTER>(call, stream, launched);
     return code == cudaSuccess && !*launched ? heavy_rows_start<Plain>(call, vectors, stream, launched) : code;
 }
 
@@ -246,7 +245,7 @@ static cudaError_t rows_start(const struct row_softmax_call *call, cudaStream_t 
                          && (box->outer == 1 || (box->outer_stride % per_vector == 0 && work->y_outer_stride % per_vector == 0));
     if constexpr (exact && !logarithm && sizeof(typename Element::value) == 4)
         if (aligned && vectors >= HALF_LEAST && vectors <= SHORT_VECTORS) {
-            const cudaError_t code = half_blocks_start<Element>(call, stream, launched);
+            const cudaError_t code = exact_block_rows_start<Element>(call, stream, launched);
             if (code != cudaSuccess || *launched)
                 return code;
         }

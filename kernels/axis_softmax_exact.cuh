@@ -55,6 +55,9 @@ static __device__ __forceinline__ uint128 shifted_integer(float max)
     return integer << (place & 31);
 }
 
+/* All threads of a warp call it. */
+static __device__ __forceinline__ bool warp_all(bool x) { return __ballot_sync(0xffffffffu, !x) == 0; }
+
 /* A vector of which only elements first ... end - 1 are there: others become the maximum. Returns how many. whole: all or none are there, and first is 0. */
 template <class Element, bool whole> static __device__ __forceinline__ int32_t vector_fill(uint4 *x, int32_t first, int32_t end, float max)
 {
@@ -77,6 +80,8 @@ template <class Element, bool whole> static __device__ __forceinline__ int32_t v
 
 /* Powers of two by which a row's reference may be above that of a part. */
 constexpr int32_t MOST_ABOVE = 24;
+/* Powers of two below a maximum's at which a result of 16 bits is 0, also of what rounding makes of that. */
+constexpr int32_t SHORT_RANGE = 145;
 
 /* A row. keeps: in shared memory, what the second pass would compute again. missing_costs: a vector that is missing would have terms. */
 template <class Element_, bool logarithm, bool keeps> struct bins_row {
@@ -93,17 +98,19 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
     static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value)), least = results_least(logarithm, sizeof(typename element::value));
     template <int vectors> static __device__ __forceinline__ void take_max(float *max, const uint4 *x) { vectors_extreme<element, vectors>(max, x); }
     struct terms {
+        /* 64 bits have room for the terms of the 32 elements, at most, that a thread has of rows of f32 in registers */
+        typedef std::conditional_t<keeps && sizeof(typename element::stored) == 4, uint64_t, uint128> sum_type;
         float max;
-        uint128 sums[EXP_BINS];
+        sum_type sums[EXP_BINS];
         uint32_t top;      /* the maximum's place as a float's bits, of which the last 5 are left out */
         bool usual, near;  /* the maximum is such that elements are reduced in f32; that exponentials relative to its reference follow from terms by shifts */
-        bool keeps_well;   /* what is kept serves a row of this maximum, or of a slightly larger one */
+        int32_t most_above; /* what is kept serves a row whose reference is above that of this maximum by so many powers of two at most */
         explicit __device__ __forceinline__ terms(float max) : max(max)
         {
             const float magnitude = fabsf(max);
             usual = magnitude <= EXP_LIMIT - EXP_BINS_RANGE;
             near = magnitude <= (is_short ? 64 : EXP_WHOLE); /* `unit` is a normal number */
-            keeps_well = magnitude <= EXP_WHOLE;
+            most_above = magnitude <= EXP_WHOLE ? MOST_ABOVE : -1;
             top = place_of(max) >> 5;
 #pragma unroll
             for (int i = 0; i < EXP_BINS; i++)
@@ -112,7 +119,7 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
         /* The reference, if it is not the maximum. */
         __device__ __forceinline__ uint32_t whole() const { return place_of(max) - f32_bits(EXP_PLACE_F32); }
         /* k: of in_shared a shared_kept; else vectors, which may be x. used: only so many elements have terms; others equal one of these. */
-        template <int vectors, class Kept> __device__ __forceinline__ void take(const uint4 *x, Kept k, uint32_t used = vectors * element::per_vector)
+        template <int vectors, class Kept> __device__ __forceinline__ void take(uint4 *x, Kept k, uint32_t used = vectors * element::per_vector)
         {
             constexpr int count = vectors * element::per_vector;
             float smallest = INFINITY;
@@ -121,21 +128,25 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
 #pragma unroll
                 for (int i = 0; i < vectors; i++)
                     k[i] = x[i];
+            const uint32_t range = !usual ? 0 : smallest >= -EXP_LIMIT ? top - (place_of(smallest) >> 5) : EXP_BINS;
+            constexpr int few = count <= 32 ? 2 : 1; /* of more elements, the code for two bins would take longer to load than it saves */
+            const bool one_bin = warp_all(range == 0), few_bins = warp_all(range < few); /* all threads alike: else a warp would do one after the other */
             if (usual) {
-                const int32_t range = smallest >= -EXP_LIMIT ? (int32_t)(top - (place_of(smallest) >> 5)) : (int32_t)EXP_BINS;
-                if (range <= 0)
-                    add<vectors, 1>(x, smallest, k, used);
-                else if (range == 1)
-                    add<vectors, 2>(x, smallest, k, used);
-                else
-                    add<vectors, EXP_BINS>(x, smallest, k, used);
+                if (one_bin) {
+                    add<vectors, 1>(x, k, used);
+                } else if (few > 1 && few_bins) {
+                    add<vectors, few>(x, k, used);
+                } else {
+                    raise_to_floor<vectors>(x, smallest);
+                    add<vectors, EXP_BINS>(x, k, used);
+                }
             } else if (is_finite((double)max)) {
                 typename element::stored copy[count]; /* in memory */
                 memcpy(copy, x, sizeof copy);
                 const typename Fold::partial far = far_terms<Fold, element>(copy, (int)used, max);
 #pragma unroll
                 for (int i = 0; i < EXP_BINS; i++)
-                    sums[i] += far.sums[i];
+                    sums[i] += (sum_type)far.sums[i];
             }
             if constexpr (in_shared && is_short)
                 if (!near) {
@@ -161,14 +172,17 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
                     missing += vector_fill<element, whole>(&x[i], first - i * step, end - i * step, max);
             take<vectors>(x, k);
             if (missing != 0 && is_finite((double)max))
-                sums[0] -= (usual ? shifted_integer(max) : far_integer(max)) * missing;
+                sums[0] -= (sum_type)(usual ? shifted_integer(max) : far_integer(max)) * missing;
         }
-        /* Adds terms to the first `bins` bins; of one or two bins, all elements are in these. */
-        template <int vectors, int bins, class Kept> __device__ __forceinline__ void add(const uint4 *x, float smallest, const Kept &k, uint32_t used)
+        /* What is below has no term, and, if the maximum is near, a result of 0. */
+        __device__ __forceinline__ float floor() const
+        {
+            return near ? (float)((int32_t)whole() - (is_short ? SHORT_RANGE : SOFTMAX_RANGE_F32)) * EXP_LN2_F32 : -(float)EXP_LIMIT;
+        }
+        /* Adds the terms of elements, all in the first `bins` bins or, with EXP_BINS, below. */
+        template <int vectors, int bins, class Kept> __device__ __forceinline__ void add(const uint4 *x, const Kept &k, uint32_t used)
         {
             constexpr int per_vector = element::per_vector, count = vectors * per_vector;
-            /* what is below has no term, and, if the maximum is near, a result of 0 */
-            const float floor = bins <= 2 ? 0.0f : near ? (float)((int32_t)whole() - SOFTMAX_RANGE_F32) * EXP_LN2_F32 : -(float)EXP_LIMIT;
             /* of exponentials relative to the reference, times 2^SOFTMAX_UP_F32: what is multiplied by the place's power of two, if the maximum is near */
             const float unit = is_short ? f32_from_bits((127u + SOFTMAX_UP_F32 - EXP_OFFSET - EXP_FRACTION_F32 - whole()) << 23) : 0.0f, one = unit * (1 << EXP_FRACTION_F32);
             uint64_t here[bins] = {};
@@ -178,38 +192,53 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
                 if ((uint32_t)i < used) {
                     uint32_t place;
                     float low;
-                    const float value = vectors_value<element>(x[i / per_vector], i), fraction = exp_fraction_low_f32(bins <= 2 ? value : fmaxf(value, floor), &place, &low);
+                    const float value = vectors_value<element>(x[i / per_vector], i);
+                    const float fraction = exp_fraction_low_f32(in_shared || bins <= 2 ? value : fmaxf(value, floor()), &place, &low);
                     const uint32_t integer = (1u << EXP_FRACTION_F32) + (uint32_t)nearest_i32(fraction), below = top - (place >> 5);
 #pragma unroll
-                    for (int bin = 0; bin < bins; bin++) {
-                        const bool is_here = (bin == 0 && bins <= 2) || below == (uint32_t)bin;
-                        if (vectors > 4 || is_here) /* of more vectors registers would be spilled */
-                            here[bin] = exp_add_shifted(here[bin], integer, place, is_here);
-                    }
+                    for (int bin = 0; bin < bins; bin++)
+                        here[bin] = exp_add_shifted(here[bin], integer, place, (bin == 0 && bins <= 2) || below == (uint32_t)bin);
                     kept[i] = is_short ? f32_from_bits(f32_bits(fmaf(fraction, unit, one)) + (place << 23)) : low;
                     if constexpr (in_shared)
                         if (i % per_vector == per_vector - 1)
                             k.set(i / per_vector, kept + i / per_vector * per_vector);
                 }
                 if (i % 32 == 31 || i == count - 1) { /* 64 bits have room for so many terms */
-                    sums[0] += bins == 2 ? here[0] - here[bins - 1] : here[0];
+                    if (bins == 2)
+                        here[0] -= here[bins - 1];
 #pragma unroll
-                    for (int bin = 1; bin < bins; bin++)
+                    for (int bin = 0; bin < bins; bin++) {
                         sums[bin] += here[bin];
-#pragma unroll
-                    for (int bin = 0; bin < bins; bin++)
                         here[bin] = 0;
+                    }
                 }
             }
-            if constexpr (keeps_low) /* else what is far below has a result of 0 in any case */
-                keeps_well &= bins <= 2 || smallest >= (float)((int32_t)whole() - SOFTMAX_RANGE_F32 + MOST_ABOVE) * EXP_LN2_F32;
+        }
+        /* Makes what is below the floor equal it. If any is not far above, what is kept would be out of range for a larger maximum. */
+        template <int vectors> __device__ __forceinline__ void raise_to_floor(uint4 *x, float smallest)
+        {
+            constexpr int per_vector = element::per_vector;
+            if constexpr (keeps_low)
+                if (smallest < floor() + MOST_ABOVE * EXP_LN2_F32)
+                    most_above = near ? 0 : -1;
+            if constexpr (in_shared)
+                if (smallest < floor()) {
+                    typename element::stored least[per_vector];
+#pragma unroll
+                    for (int i = 0; i < per_vector; i++)
+                        round_to(&least[i], floor());
+                    const uint4 floors = vector_of(least);
+#pragma unroll
+                    for (int i = 0; i < vectors; i++)
+                        x[i] = vector_extremes<element>(x[i], floors);
+                }
         }
         __device__ __forceinline__ struct bin_sums own() const { return bin_sums_of(sums, (double)max, max != max); }
         /* Whether what is kept serves the row, of whose blocks another may have the maximum: then it is brought to the row's reference. */
         __device__ __forceinline__ bool keeps_for(results *row) const
         {
             const int32_t above = (int32_t)(f32_bits(EXP_SHIFT_F32) - f32_bits(row->anchor.shift) - whole());
-            if (!keeps_well || row->anchor.base != 0.0f || above > MOST_ABOVE)
+            if (row->anchor.base != 0.0f || above > most_above)
                 return false;
             if constexpr (is_short)
                 row->scale *= f32_from_bits((uint32_t)(127 - above) << 23);
@@ -248,6 +277,10 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
         return of;
     }
     static __device__ __forceinline__ results results_of_block(const struct bin_sums &own) { return results_shared(own); }
+    template <int threads> static __device__ __forceinline__ results results_of_part(const struct bin_sums &own, const struct row_claims &)
+    {
+        return results_shared(own);
+    }
     template <int threads> static __device__ __forceinline__ results results_of_part(const struct bin_sums &own, const struct row_cluster<struct bin_sums> &others)
     {
         others.tell(own);

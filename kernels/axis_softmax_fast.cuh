@@ -11,6 +11,25 @@ struct row_sum {
     double sum;     /* of terms, relative to the reference of max (fold/exponential.h) */
 };
 
+/* The larger of the elements of two vectors, each of two, or the smaller; or NaN. */
+template <class Element, bool smallest = false> static __device__ __forceinline__ uint4 vector_extremes(const uint4 &a, const uint4 &b)
+{
+#ifdef HAVE_EXTREME_HALVES
+    if constexpr (sizeof(typename Element::stored) == 2) {
+        const auto both = [](uint32_t x, uint32_t y) { return extreme_halves<Element::type == ALLFOLD_F16, smallest>(x, y); };
+        return make_uint4(both(a.x, b.x), both(a.y, b.y), both(a.z, b.z), both(a.w, b.w));
+    } else
+#endif
+    {
+        typename Element::stored found[Element::per_vector];
+#pragma unroll
+        for (int i = 0; i < Element::per_vector; i++) {
+            const float x = Element::load(vector_element<typename Element::stored>(a, i)), y = Element::load(vector_element<typename Element::stored>(b, i));
+            round_to(&found[i], smallest ? smaller_f32(x, y) : larger_f32(x, y));
+        }
+        return vector_of(found);
+    }
+}
 /* The largest element of vectors and *extreme, or the smallest; or NaN. */
 template <class Element, int vectors, bool smallest = false> static __device__ __forceinline__ void vectors_extreme(float *extreme, const uint4 *x)
 {
@@ -19,12 +38,11 @@ template <class Element, int vectors, bool smallest = false> static __device__ _
 #ifdef HAVE_EXTREME_HALVES
     constexpr bool f16 = Element::type == ALLFOLD_F16;
     if constexpr (f16 || Element::type == ALLFOLD_BF16) {
-        const auto both = [](uint32_t a, uint32_t b) { return extreme_halves<f16, smallest>(a, b); };
         uint4 found = x[0];
 #pragma unroll
         for (int i = 1; i < vectors; i++)
-            found = make_uint4(both(found.x, x[i].x), both(found.y, x[i].y), both(found.z, x[i].z), both(found.w, x[i].w));
-        found.x = both(both(found.x, found.y), both(found.z, found.w));
+            found = vector_extremes<Element, smallest>(found, x[i]);
+        found.x = extreme_halves<f16, smallest>(extreme_halves<f16, smallest>(found.x, found.y), extreme_halves<f16, smallest>(found.z, found.w));
         take(Element::load(vector_element<stored>(found, 0)));
         take(Element::load(vector_element<stored>(found, 1)));
     } else
@@ -270,6 +288,17 @@ template <class Element> struct log_results {
     }
 };
 
+/* Of a block that has its rows alone: the row that its first thread has claimed, which all are told behind the next barrier. */
+struct row_claims {
+    uint32_t *rows; /* 2, in shared memory, in turns */
+    uint32_t row, turn;
+    __device__ __forceinline__ void tell() const
+    {
+        if (threadIdx.x == 0)
+            rows[turn % 2] = row;
+    }
+    __device__ __forceinline__ uint32_t told_row() const { return rows[turn % 2]; }
+};
 /* What a block of a cluster is told by all of them, in its shared memory, in turns as row_messages. */
 template <class Part> struct cluster_mail {
     __align__(16) Part parts[2][CLUSTER_BLOCKS];
@@ -314,7 +343,7 @@ template <class Part> struct row_cluster {
 #endif
     }
     __device__ __forceinline__ const Part &told(uint32_t block) const { return mail->parts[turn % 2][block]; }
-    __device__ __forceinline__ uint64_t told_row() const { return mail->rows[turn % 2]; }
+    __device__ __forceinline__ uint32_t told_row() const { return (uint32_t)mail->rows[turn % 2]; }
 };
 
 /* The sum of a whole row, for all threads. Of messages each thread of the block takes some; of a cluster each warp has all parts. */

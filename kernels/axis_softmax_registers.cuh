@@ -8,7 +8,7 @@
      softmax_block_rows   a block keeps its row in registers
          each thread: loads its vectors; the maximum of the block; terms; their sum over the block
          stores the results
-     softmax_long_rows    blocks that are a cluster, or, at level fast, exchange messages, keep a row in registers
+     softmax_long_rows    a block, or blocks that are a cluster or, at level fast, exchange messages, keep a row in registers
          each thread, for every row: reads its vectors from shared memory; the maximum of the block
          one thread starts the copy of the next row's part
          terms; their sum over the block, then over all blocks of the row, brought to one maximum
@@ -192,7 +192,7 @@ static __device__ __forceinline__ void group_softmax(const Elements &row, const 
             terms.template take<vectors>(x, kept, members.vectors);
         const auto results = terms.template results_of_group<threads>(members);
         if constexpr (Row::keeps_low)
-            if (!terms.keeps_well) {
+            if (terms.most_above < 0) {
                 row.template store<vectors, full>(member, members.count, &x[0], results);
                 return;
             }
@@ -270,7 +270,7 @@ static __device__ __forceinline__ struct row_messages messages_of(const struct l
 
 /* A part of a row on its way to shared memory, in the background. Since compute capability 9.0 one thread starts the copy, so that none waits until the
    memory has taken the addresses of all vectors. */
-template <int vectors> struct part_copy {
+struct part_copy {
     uint4 *place;
     uint32_t count;
 #ifdef HAVE_CLUSTERS
@@ -292,10 +292,8 @@ template <int vectors> struct part_copy {
         barrier_expect(arrived, count * (uint32_t)sizeof *from);
         copy_bulk(place, from, count * (uint32_t)sizeof *from, arrived);
 #else
-#pragma unroll
-        for (uint32_t i = threadIdx.x; i < LONG_THREADS * vectors; i += LONG_THREADS)
-            if (i < count)
-                copy_async(place + i, from + i);
+        for (uint32_t i = threadIdx.x; i < count; i += blockDim.x)
+            copy_async(place + i, from + i);
         copy_commit();
 #endif
     }
@@ -350,15 +348,18 @@ softmax_block_rows(const __grid_constant__ struct long_rows rows)
     terms.template take_part<vectors, true>(x, kept, 0, left * per_vector, threads * per_vector);
     const typename Row::results results = Row::results_of_block(terms.template of_block<LONG_THREADS>(warps));
     if constexpr (Row::keeps_low)
-        if (!terms.keeps_well) {
+        if (terms.most_above < 0) {
             part_store<vectors>(to, left, threads, &x[0], results);
             return;
         }
     part_store<vectors>(to, left, threads, kept, results);
 }
 
-/* A row of a group of blocks, in registers while the next one is copied. fixed: as above. */
-template <class Row, int vectors, bool cluster, int fixed> static __global__ void
+/* Who has a row. */
+enum row_holders { ONE_BLOCK, CLUSTER, MESSENGERS };
+
+/* A row of a block or a group of blocks, in registers while the next one is copied. fixed: as above. */
+template <class Row, int vectors, enum row_holders holders, int fixed> static __global__ void
 __launch_bounds__(threads_most(fixed), Row::two_blocks ? 2 : long_blocks(vectors) * (LONG_THREADS / threads_most(fixed)))
 softmax_long_rows(const __grid_constant__ struct long_rows rows)
 {
@@ -366,13 +367,14 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
     constexpr int32_t per_vector = Row::element::per_vector;
     const int32_t threads = fixed > 0 ? fixed : (int32_t)blockDim.x;
     const row_part part(rows);
-    const bool claims = cluster && part.rank == 0 && threadIdx.x == 0;
+    const bool claims = holders != MESSENGERS && part.rank == 0 && threadIdx.x == 0;
     const int32_t left = part.count - (int32_t)threadIdx.x;
     const uint4 *const from = rows.x + part.first, *const place = (const uint4 *)bytes + threadIdx.x;
     uint4 *const to = rows.y + part.first + threadIdx.x;
-    uint64_t row = part.group, next = row + rows.groups;
-    std::conditional_t<cluster, struct row_cluster<typename Row::part>, struct row_messages> others;
-    part_copy<vectors> copy;
+    uint32_t row = part.group, next = row + rows.groups; /* there are fewer than 2^31 */
+    typedef typename Row::part part_sum;
+    std::conditional_t<holders == ONE_BLOCK, struct row_claims, std::conditional_t<holders == CLUSTER, struct row_cluster<part_sum>, struct row_messages>> others;
+    part_copy copy;
     copy.place = (uint4 *)bytes;
     copy.count = (uint32_t)part.count;
 #ifdef HAVE_CLUSTERS
@@ -381,26 +383,35 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
     if (threadIdx.x == 0)
         barrier_begin(&arrived);
 #endif
-    if constexpr (cluster) {
-        __shared__ struct cluster_mail<typename Row::part> mail;
+    if constexpr (holders == CLUSTER) {
+        __shared__ struct cluster_mail<part_sum> mail;
         others = {&mail, 0, part.rank, rows.blocks, 0};
 #ifdef HAVE_CLUSTERS
         if (threadIdx.x < 2)
             barrier_begin(&mail.arrived[threadIdx.x]);
         cluster_barrier();
 #endif
-        if (claims)
-            claims_begin(rows);
+    } else if constexpr (holders == ONE_BLOCK) {
+        [[maybe_unused]] __shared__ uint32_t claimed[2];
+        others = {claimed, 0, 0};
+        __syncthreads();
     } else {
         others = messages_of(rows, part);
         __syncthreads();
     }
+    const auto claim = [&] { return claims ? 2 * rows.groups + claim_one(rows) : 0; };
+    if (claims)
+        claims_begin(rows);
+    if constexpr (holders == ONE_BLOCK)
+        others.row = claim();
     if (copy.starts())
         copy.start(from + row * rows.x_stride);
 #pragma unroll 1
     for (; row < rows.rows; others.turn++) {
-        if constexpr (cluster)
-            others.row = claims ? 2 * rows.groups + claim_one(rows) : 0;
+        if constexpr (holders == ONE_BLOCK)
+            others.tell();
+        if constexpr (holders == CLUSTER)
+            others.row = claim();
         uint4 x[vectors];
         copy.wait(others.turn);
 #pragma unroll
@@ -409,24 +420,26 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
         typename Row::real max = -INFINITY;
         Row::template take_max<vectors>(&max, x);
         block_share<LONG_THREADS>(&max, take_larger(), (uint32_t)threads / 32);
-        if (cluster && copy.starts()) {
-            others.expect();
-            if (next < rows.rows)
-                copy.start(from + next * rows.x_stride);
-        }
+        if constexpr (holders == CLUSTER)
+            if (copy.starts())
+                others.expect();
+        if (holders != MESSENGERS && copy.starts() && next < rows.rows)
+            copy.start(from + next * rows.x_stride);
         typename Row::terms terms(max);
         const auto kept = kept_of<Row, vectors>(bytes + (uint32_t)threads * vectors * sizeof(uint4), x);
         terms.template take_part<vectors, true>(x, kept, 0, left * per_vector, threads * per_vector);
         const typename Row::part sum = terms.template of_block<LONG_THREADS>((uint32_t)threads / 32);
-        if (!cluster && copy.starts() && next < rows.rows) /* later, as messages would wait behind it */
+        if (holders == MESSENGERS && copy.starts() && next < rows.rows) /* later, as messages would wait behind it */
             copy.start(from + next * rows.x_stride);
         typename Row::results results = Row::template results_of_part<LONG_THREADS>(sum, others);
         uint4 *const here = to + row * rows.y_stride;
         row = next;
-        if constexpr (cluster)
+        if constexpr (holders != MESSENGERS)
             next = others.told_row();
         else
             next += rows.groups;
+        if constexpr (holders == ONE_BLOCK)
+            others.row = claim(); /* early: the first thread, whose registers are full below, would wait for it there */
         if constexpr (Row::in_shared)
             if (!terms.keeps_for(&results)) {
                 part_store<vectors>(here, left, threads, &x[0], results);
@@ -435,7 +448,7 @@ softmax_long_rows(const __grid_constant__ struct long_rows rows)
         part_store<vectors>(here, left, threads, kept, results);
     }
 #ifdef HAVE_CLUSTERS
-    if constexpr (cluster)
+    if constexpr (holders == CLUSTER)
         cluster_barrier(); /* no block leaves while others tell it something */
 #endif
 }

@@ -118,11 +118,11 @@ struct bin_sums {
     double max;
     uint32_t more, nan;
 };
-static __device__ __forceinline__ struct bin_sums bin_sums_of(const uint128 sums[EXP_BINS], double max, bool nan)
+template <class Sum> static __device__ __forceinline__ struct bin_sums bin_sums_of(const Sum sums[EXP_BINS], double max, bool nan)
 {
     struct bin_sums part;
     part.max = max;
-    uint128 more = 0;
+    Sum more = 0;
 #pragma unroll
     for (int i = 0; i < EXP_BINS; i++) {
         part.of[i] = sums[i];

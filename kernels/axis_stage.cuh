@@ -57,8 +57,8 @@ static __device__ __forceinline__ struct staged staged_of(const void *x, const s
 /* Where byte `at` of the lines lies. */
 static __device__ __forceinline__ uint32_t stage_place(uint32_t at) { return at ^ (at >> 3 & 0x70); }
 
-/* Copies the block's lines and waits for them: whole vectors, and byte by byte what lies before the first and behind the last. Takes whole
-   blocks. */
+/* Copies the block's lines and waits for them: whole vectors, and byte by byte what lies before the first and behind the last. All threads of
+   the block call it. */
 static __device__ __forceinline__ void stage_copy(const struct staged &part, const struct axis_stage &stage)
 {
     unsigned char *const to = part.copy;

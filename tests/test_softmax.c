@@ -407,12 +407,16 @@ static void test_shift(void)
 
 /* Rows in device memory, aligned to 16 bytes, many times as many as a GPU has at a time, of three and of five warps, of up to half of the registers of a block, of all, of
    three blocks, of eleven, and of more than a cluster has. Most have quarters from -7.5 to 7.5, which differ. Of each sixteen four have parts that lie far from each other, so that
-   blocks do not agree on a reference; three lie where elements are reduced in other ways; one has NaNs, one an infinity, in one part, and one is -inf. */
-enum { QUARTERS = 61 };
+   blocks do not agree on a reference; two have neighbours that lie far from each other, of which one has -inf among them; three lie where elements are reduced in other ways; one
+   has NaNs, one an infinity, in one part, and one is -inf. */
+enum { QUARTERS = 61, SPREADS = 3 };
+static const double spreads[SPREADS] = {1, 2, 6};
+static int row_spread(uint64_t r) { return r % 16 == 10 ? 2 : r % 16 == 14 ? 1 : 0; }
+static bool is_masked(uint64_t r, uint64_t i) { return r % 16 == 14 && i % 5 == 2; }
 static double row_number(uint64_t r, uint64_t i, uint64_t length)
 {
     static const double parts[] = {0, 2, -20, -60, -1900, -INFINITY, 9, -40};
-    const double number = ((int)((i + r * 13) % QUARTERS) - 30) / 4.0;
+    const double number = is_masked(r, i) ? -INFINITY : spreads[row_spread(r)] * ((int)((i + r * 13) % QUARTERS) - 30) / 4.0;
     const uint64_t part = i * 8 / length;
     switch (r % 16) {
     case 1: return number + 3000;
@@ -434,10 +438,10 @@ static void test_rows_of(allfold_context *ctx, allfold_context *host, allfold_ty
     char *const x = host_block(rows * length * element, 16), *const y = host_block(rows * length * element, 16), *const expected = host_block(rows * length * element, 16);
     char *const device_x = device_block(ctx, rows * length * element, 16), *const device_y = device_block(ctx, rows * length * element, 16);
     allfold_view view = {.data = device_x, .outer = rows, .length = length, .inner = 1, .type = type, .cut = ALLFOLD_CUT_OUTER};
-    double terms[QUARTERS];
+    double terms[SPREADS][QUARTERS];
     uint64_t wrong = 0, other_bits = 0;
-    for (int i = 0; i < QUARTERS; i++)
-        terms[i] = exp((i - 30) / 4.0);
+    for (int i = 0; i < SPREADS * QUARTERS; i++)
+        terms[i / QUARTERS][i % QUARTERS] = exp(spreads[i / QUARTERS] * (i % QUARTERS - 30) / 4.0);
     for (uint64_t i = 0; i < rows * length; i++)
         element_put(type, x + i * element, 0, row_number(i / length, i % length, length));
     device_write(ctx, device_x, x, rows * length * element);
@@ -451,7 +455,7 @@ static void test_rows_of(allfold_context *ctx, allfold_context *host, allfold_ty
         double max = 0.0, sum = 0.0;
         for (uint64_t i = 0; i < length && !plain; i++)
             max = fmax(i == 0 ? -INFINITY : max, element_get(type, x, r * length + i));
-#define TERM(i) (plain ? terms[((i) + r * 13) % QUARTERS] : exp(element_get(type, x, r * length + (i)) - max))
+#define TERM(i) (plain ? is_masked(r, i) ? 0.0 : terms[row_spread(r)][((i) + r * 13) % QUARTERS] : exp(element_get(type, x, r * length + (i)) - max))
         for (uint64_t i = 0; i < length && !nan; i++)
             sum += TERM(i);
         for (uint64_t i = 0; i < length; i++) {

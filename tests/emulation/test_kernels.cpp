@@ -655,7 +655,7 @@ static void test_rows(allfold_type type, bool logarithm, allfold_level level)
     for (const struct rows_case &c : cases)
         for (int draw = 0; right && draw < (c.length > most && c.rows < 60 ? DRAW_COUNT : 1); draw++, count++) {
             const struct job job = {MONOID_sumexp, type, c.rows * (c.length + c.gap), 0, count % 3 == 1 && c.length <= most ? 1u : 0, c.rows < 60 ? 3 : 1,
-                                    (enum choice)(c.length > most ? draw : count % DRAW_COUNT)};
+                                    (enum choice)(c.length > most && c.rows < 60 ? draw : count % DRAW_COUNT)};
             right = rows_job(&c, &job, logarithm, level);
             if (!right)
                 tap_note("%llu x %llu, draw %d: %s", (unsigned long long)c.rows, (unsigned long long)c.length, job.draw, reason);
