@@ -217,7 +217,7 @@ template <class Element> static cudaError_t exact_block_rows_start(const struct 
         return shared_rows_start<Row, 8, ONE_BLOCK>(call, stream, launched);
 }
 
-/* Rows at level exact: many in registers, of a block of 16 bits or of a cluster; few, and longer ones, in shared memory. */
+/* Rows at level exact: many in registers, of a block or, longer than 32 KiB, of a cluster; few, and longer ones, in shared memory. */
 template <class Element> static cudaError_t exact_rows_start(const struct row_softmax_call *call, uint64_t vectors, cudaStream_t stream, bool *launched)
 {
     constexpr uint64_t half = LONG_THREADS * 8;

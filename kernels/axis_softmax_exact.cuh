@@ -80,7 +80,8 @@ template <class Element, bool whole> static __device__ __forceinline__ int32_t v
 
 /* Powers of two by which a row's reference may be above that of a part. */
 constexpr int32_t MOST_ABOVE = 24;
-/* Powers of two below a maximum's at which a result of 16 bits is 0, also of what rounding makes of that. */
+/* Powers of two below a maximum's of the floor of 16 bits. Rounded to bf16 it may be one lower: exponentials are normal numbers (from -150 on), and results below half of
+   bf16's least (-134). */
 constexpr int32_t SHORT_RANGE = 145;
 
 /* A row. keeps: in shared memory, what the second pass would compute again. missing_costs: a vector that is missing would have terms. */
@@ -98,7 +99,7 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
     static constexpr int short_blocks = row_blocks(true, sizeof(typename element::value)), least = results_least(logarithm, sizeof(typename element::value));
     template <int vectors> static __device__ __forceinline__ void take_max(float *max, const uint4 *x) { vectors_extreme<element, vectors>(max, x); }
     struct terms {
-        /* 64 bits have room for the terms of the 32 elements, at most, that a thread has of rows of f32 in registers */
+        /* 64 bits have room for the terms of one take() of up to 32 elements: all that a thread has of f32 rows that are short or of which something is kept. */
         typedef std::conditional_t<keeps && sizeof(typename element::stored) == 4, uint64_t, uint128> sum_type;
         float max;
         sum_type sums[EXP_BINS];
@@ -118,17 +119,19 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
         }
         /* The reference, if it is not the maximum. */
         __device__ __forceinline__ uint32_t whole() const { return place_of(max) - f32_bits(EXP_PLACE_F32); }
-        /* k: of in_shared a shared_kept; else vectors, which may be x. used: only so many elements have terms; others equal one of these. */
+        /* k: of in_shared a shared_kept, and elements of x below the floor are raised to it; else vectors, which may be x. used: only so many elements have terms; others
+           equal one of these. */
         template <int vectors, class Kept> __device__ __forceinline__ void take(uint4 *x, Kept k, uint32_t used = vectors * element::per_vector)
         {
             constexpr int count = vectors * element::per_vector;
+            static_assert(sizeof(sum_type) > 8 || count <= 32, "room for all terms");
             float smallest = INFINITY;
             vectors_extreme<element, vectors, true>(&smallest, x);
             if constexpr (!in_shared)
 #pragma unroll
                 for (int i = 0; i < vectors; i++)
                     k[i] = x[i];
-            const uint32_t range = !usual ? 0 : smallest >= -EXP_LIMIT ? top - (place_of(smallest) >> 5) : EXP_BINS;
+            const uint32_t range = !usual ? 0 : smallest >= -EXP_LIMIT ? top - (place_of(smallest) >> 5) : (uint32_t)EXP_BINS;
             constexpr int few = count <= 32 ? 2 : 1; /* of more elements, the code for two bins would take longer to load than it saves */
             const bool one_bin = warp_all(range == 0), few_bins = warp_all(range < few); /* all threads alike: else a warp would do one after the other */
             if (usual) {
@@ -179,7 +182,7 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
         {
             return near ? (float)((int32_t)whole() - (is_short ? SHORT_RANGE : SOFTMAX_RANGE_F32)) * EXP_LN2_F32 : -(float)EXP_LIMIT;
         }
-        /* Adds the terms of elements, all in the first `bins` bins or, with EXP_BINS, below. */
+        /* Adds the terms of elements. bins: one or two, in which all are; or EXP_BINS: what is in none of them has no term. */
         template <int vectors, int bins, class Kept> __device__ __forceinline__ void add(const uint4 *x, const Kept &k, uint32_t used)
         {
             constexpr int per_vector = element::per_vector, count = vectors * per_vector;
