@@ -5,6 +5,8 @@
 #include "kernels/softmax.cuh"
 #include "kernels/tuning.h"
 
+/* All threads of a warp call it. */
+static __device__ __forceinline__ bool warp_all(bool x) { return __ballot_sync(0xffffffffu, !x) == 0; }
 template <class T> static __device__ __forceinline__ T lane_xor(T x, uint32_t lanes) { return __shfl_xor_sync(0xffffffffu, x, (int)lanes); }
 
 /* A maximum: alone, which is never NaN, or of exact sums with what goes along with it. */

@@ -55,9 +55,6 @@ static __device__ __forceinline__ uint128 shifted_integer(float max)
     return integer << (place & 31);
 }
 
-/* All threads of a warp call it. */
-static __device__ __forceinline__ bool warp_all(bool x) { return __ballot_sync(0xffffffffu, !x) == 0; }
-
 /* A vector of which only elements first ... end - 1 are there: others become the maximum. Returns how many. whole: all or none are there, and first is 0. */
 template <class Element, bool whole> static __device__ __forceinline__ int32_t vector_fill(uint4 *x, int32_t first, int32_t end, float max)
 {

@@ -46,7 +46,7 @@ template <class Element> struct extreme_found : found_quick<Element> {
         float max; /* the element itself, of the sign that its zero has; NaN: the first one is found */
         bool nan;
         uint32_t best, at; /* the tile, UINT32_MAX while there is none, and the element in it */
-        __device__ __forceinline__ void start(uint32_t, typename Partial::type *)
+        __device__ __forceinline__ void start(uint32_t, typename Partial::type *, uint32_t)
         {
             max = -INFINITY;
             nan = false;
@@ -81,7 +81,7 @@ template <class Element> struct extreme_found : found_quick<Element> {
         float max;
         bool nan;
         uint32_t at; /* UINT32_MAX while there is none */
-        __device__ __forceinline__ void start(uint32_t, typename Partial::type *)
+        __device__ __forceinline__ void start(uint32_t, typename Partial::type *, uint32_t)
         {
             max = -INFINITY;
             nan = false;

@@ -85,7 +85,7 @@ static __device__ __forceinline__ void rows_take(const struct logits_rows &rows,
         Row row;
         uint32_t begin = item.begin + part % cut * tile;
         const uint4 *own = (const uint4 *)item.elements.x + begin + lane;
-        row.start(item.begin, (typename Found::Partial::type *)nullptr);
+        row.start(item.begin, (typename Found::Partial::type *)nullptr, 0);
 #pragma unroll 1
         for (; begin < item.end; begin += cut * tile, own += cut * tile) {
             uint4 x[vectors];
@@ -254,21 +254,23 @@ static __device__ __forceinline__ column_walk<typename Found::Element> columns_t
     Row of[side];
 #pragma unroll
     for (int s = 0; s < side; s++)
-        of[s].start(0, &found[threadIdx.x * side + s]);
+        of[s].start(0, found, (uint32_t)s);
     if constexpr (Found::turns)
         walk.signs = finder.signs;
-    walk.for_each([&](int s, const uint4 *x, uint32_t first) {
+    walk.for_each([&](int s, uint4 *x, uint32_t first) {
         of[s].template take<1>(x, first, least);
         if (Row::ends_at_nan && of[0].nan && of[side - 1].nan)
             walk.left = 0;
     });
+    typename Found::Partial::type partials[side];
 #pragma unroll
     for (int s = 0; s < side; s++) {
         const float max = of[s].template end<1>();
-        typename Found::Partial::type partial = Found::of(of[s], max, Found::column_place(of[s], cut.members), index);
-        Row::close(&partial, finder.terms);
-        found[threadIdx.x * side + s] = partial;
+        partials[s] = Found::of(of[s], max, Found::column_place(of[s], cut.members), index);
+        Row::close(&partials[s], finder.terms);
     }
+    __syncthreads(); /* what threads had there is read */
+    memcpy(&found[threadIdx.x * side], partials, sizeof partials);
     __syncthreads();
     return walk;
 }

@@ -1,8 +1,8 @@
 /* Log-probabilities of rows, and sums of exponentials of rows, columns and whole arrays, at level exact, of elements whose value type is f32.
 
      rows_find, columns_find (found.cuh)
-         each thread, tile by tile: the maximum so far; terms, and weights, in the bin that most elements of the warp are in, are added in registers, and these to the
-         thread's sums in shared memory, of the bin of the maximum and of those below it; terms in other bins to these one by one
+         each thread, tile by tile: the maximum so far; terms, and weights, are added to the thread's sums in shared memory, of the bin of the maximum and of those below it:
+         together, by way of registers, where each thread of the warp has a tile of one bin, else one by one
          a warp: brings all sums to the bin of one maximum and adds them; the first place that has it
      exact_whole_fold
          the same of a whole array, of which each block has a part; blocks are combined as in fold.cuh */
@@ -28,48 +28,45 @@ template <bool weighted> static __device__ __noinline__ void elements_add(typena
         exact_partial<weighted>::add(partial, (double)x[i]);
 }
 
-/* The bin that most elements of a warp are in: those from least to most are, whatever is rounded; those up to `wide` not in its last four places. */
-struct warp_bin {
-    int32_t bin;
-    float least, wide, most;
-    double shift; /* for weights */
-    explicit __device__ __forceinline__ warp_bin(float x)
+/* Places of a bin: a thread's tile has terms in these only. Elements from least to most have, whatever is rounded. */
+struct tile_places {
+    static constexpr int count = 28, most_above = 32 - count;
+    int32_t bin, above; /* above: the first place, less that of the bin: 0 or 4 */
+    float least, most;
+    double origin, shift; /* for terms, whose places are then relative to the first; and for weights */
+    explicit __device__ __forceinline__ tile_places(float largest)
     {
-        const float place = floorf(fmaf(x, 0x1.715476p0f / 32, EXP_OFFSET / 32.0f)), margin = 0x1p-5f, middle = place * (32 * EXP_LN2_F32);
-        bin = (int32_t)place;
-        least = fmaxf(middle + (margin - EXP_OFFSET * EXP_LN2_F32), -EXP_LIMIT);
-        wide = fminf(middle + ((28 - EXP_OFFSET) * EXP_LN2_F32 - margin), EXP_LIMIT);
-        most = fminf(middle + ((32 - EXP_OFFSET) * EXP_LN2_F32 - margin), EXP_LIMIT);
+        const float places = fmaf(largest, 0x1.715476p0f, (float)EXP_OFFSET), margin = 0x1p-4f;
+        bin = (int32_t)floorf(places / 32);
+        above = places > (float)(32 * bin + count) - margin ? 32 - count : 0;
+        const int32_t first = 32 * bin + above;
+        least = fmaxf(((float)(first - EXP_OFFSET) + margin) * EXP_LN2_F32, -EXP_LIMIT);
+        most = fminf(((float)(first + count - EXP_OFFSET) - margin) * EXP_LN2_F32, EXP_LIMIT);
+        origin = EXP_PLACE_F64 - (double)(EXP_STEPS * first);
         shift = exp_distance_shift(bin);
     }
+    __device__ __forceinline__ bool have(float smallest, float largest) const { return smallest >= least && largest <= most; }
 };
 
-/* What some terms add to a bin, in two parts. */
-template <int low_bits> struct bin_parts {
+/* The sum of the terms of a tile, relative to its first place, in two parts. */
+struct tile_sum {
     uint64_t low, high;
     __device__ __forceinline__ void add(uint64_t integer, uint32_t power)
     {
-        low = add_product(low, (uint32_t)integer & (UINT32_MAX >> (32 - low_bits)), power);
-        high = add_product(high, (uint32_t)(integer >> low_bits), power);
+        low = add_product(low, (uint32_t)integer, power);
+        high = add_product(high, (uint32_t)(integer >> 32), power);
     }
-    __device__ __forceinline__ uint128 value() const { return ((uint128)high << low_bits) + low; }
+    __device__ __forceinline__ uint128 value() const { return ((uint128)high << 32) + low; }
 };
-
-struct placed_term {
-    uint64_t integer;
-    int32_t place;
-};
-/* Of an element up to EXP_LIMIT. */
-static __device__ __forceinline__ struct placed_term placed_term_of(float x)
+static __device__ __forceinline__ uint128 shifted(uint64_t integer, uint32_t places)
 {
-    uint64_t bits;
-    const uint64_t integer = exp_integer_f64((double)x, &bits, NULL, true);
-    return {integer, (int32_t)exp_place_f64(bits)};
+    return (uint128)((integer >> 32) << places >> 32) << 64 | integer << places;
 }
 
-/* Terms of bf16, of 0 and from 2^-17 up to 2^6, of either sign, by the elements' bits: a block has them in shared memory, and their places, signed, in the upper 8 bits. */
+/* Terms of bf16, of 0 and from 2^-17 up to 2^6, of either sign, by the elements' bits: a block has them in shared memory, and their places, signed, in the lower 8 bits. Behind them
+   -2^6 has none. */
 struct __align__(16) bf16_table {
-    static constexpr uint32_t exponents = 23, least = 127 - 17, zero = (least << 8) - 1, entries = (exponents << 8) + 1, place_bit = 56;
+    static constexpr uint32_t exponents = 23, least = 127 - 17, zero = (least << 8) - 1, none = (exponents << 8) + 2, entries = none + 1, place_bits = 8;
     static constexpr float most = 0x1p6f;
     uint64_t of[entries];
     __device__ __forceinline__ void make()
@@ -79,17 +76,13 @@ struct __align__(16) bf16_table {
             const element_bf16 element = {(uint16_t)(i == 0 ? 0 : key >> 1 | key << 15)};
             uint64_t bits;
             const uint64_t term = exp_integer_f64((double)load_bf16(element), &bits, NULL, false);
-            of[i] = term | (uint64_t)exp_place_f64(bits) << place_bit;
+            of[i] = i == none ? 0 : term << place_bits | (uint8_t)exp_place_f64(bits);
         }
         __syncthreads();
     }
     /* Of both elements of a word: their bits, with the sign behind the others; the upper one's in the upper half. */
     static __device__ __forceinline__ uint32_t keys(uint32_t word) { return halves_larger((word << 1 & 0xfffefffe) | (word >> 15 & 0x00010001), zero << 16 | zero); }
-    __device__ __forceinline__ struct placed_term at(uint32_t key) const
-    {
-        const uint64_t found = of[key - zero];
-        return {found & ((UINT64_C(1) << place_bit) - 1), (int32_t)((int64_t)found >> place_bit)};
-    }
+    __device__ __forceinline__ uint64_t at(uint32_t key) const { return of[key - zero]; }
     /* Whether each element is 0 or no smaller than the smallest of the table. */
     template <int vectors> static __device__ __forceinline__ bool none_is_smaller(const uint4 *x)
     {
@@ -101,16 +94,13 @@ struct __align__(16) bf16_table {
     }
 };
 
-/* A block's memory for rows: the table, and each thread's sums, of terms and of weights. */
+/* A block's memory for rows: the table, and each thread's sums, of terms and of weights, between which is one of what does not count. */
 template <class Element, bool weighted, int threads> struct exact_room {
     static constexpr int kinds = weighted ? 2 : 1;
     static constexpr bool has_table = Element::type == ALLFOLD_BF16;
     struct none {};
-    struct of_thread {
-        uint128 sums[kinds * EXP_BINS + 1]; /* neighbours begin in other banks */
-    };
     std::conditional_t<has_table, struct bf16_table, struct none> table;
-    struct of_thread threads_of[threads];
+    uint128 sums[kinds * EXP_BINS + 1][threads];
     static __device__ __forceinline__ exact_room &own()
     {
         extern __shared__ __align__(16) unsigned char bytes[];
@@ -118,29 +108,31 @@ template <class Element, bool weighted, int threads> struct exact_room {
     }
 };
 
-/* A thread's row; or column, whose partial has its sums. */
+/* A thread's row; or column, whose sums are where its block's partials will be. */
 template <class Element, bool weighted, int vectors, int threads, bool is_column> struct exact_row : row_largest {
     typedef exact_partial<weighted> Partial;
     typedef typename Partial::type partial_type;
     typedef exact_room<Element, weighted, threads> Room;
     static constexpr int kinds = Room::kinds, per_vector = Element::per_vector;
-    static constexpr int together = 16, step = together / per_vector; /* elements, and vectors, that are added to the sums together */
+    static constexpr int at_once = 16, step = at_once / per_vector; /* elements, and vectors, that are added to the sums together */
+    static constexpr int next = threads * (is_column ? column_words<Element>::side : 1); /* sum of a thread, from one */
     static constexpr bool ends_at_nan = false, has_table = Room::has_table;
     static constexpr int32_t top_far = 1 << 24;
     static_assert(vectors % step == 0, "vectors");
-    uint128 *sums; /* of terms, then of weights */
-    int32_t top;   /* the maximum's bin, or top_far */
-    struct warp_bin here = warp_bin(0.0f);
+    uint128 *sums;
+    int32_t top; /* the maximum's bin, or top_far */
+    struct tile_places here = tile_places(0.0f);
 
-    __device__ __forceinline__ void start(uint32_t first, partial_type *partial)
+    /* Of terms, and of weights, in the bins from the maximum's downwards; of EXP_BINS, of what does not count. */
+    __device__ __forceinline__ uint128 &term_sum(uint32_t below) const { return sums[below * next]; }
+    __device__ __forceinline__ uint128 &weight_sum(uint32_t below) const { return sums[(2 * EXP_BINS - below) * next]; }
+    __device__ __forceinline__ void start(uint32_t first, partial_type *partials, uint32_t side)
     {
-        if constexpr (is_column)
-            sums = partial->sums;
-        else
-            sums = Room::own().threads_of[threadIdx.x].sums;
+        sums = (is_column ? (uint128 *)partials : Room::own().sums[0]) + side * threads + threadIdx.x;
+        static_assert(!is_column || ((kinds * EXP_BINS + 1) * sizeof *sums <= sizeof *partials), "room for the sums");
 #pragma unroll
-        for (int i = 0; i < kinds * EXP_BINS; i++)
-            sums[i] = 0;
+        for (int i = 0; i < kinds * EXP_BINS + 1; i++)
+            sums[i * next] = 0;
         max = -INFINITY;
         nan = false;
         best = first;
@@ -159,8 +151,11 @@ template <class Element, bool weighted, int vectors, int threads, bool is_column
         top = to_top;
         if (bins > 0)
 #pragma unroll
-            for (int i = kinds * EXP_BINS; i-- > 0;)
-                sums[i] = i % EXP_BINS >= bins ? sums[i - bins] : 0;
+            for (int i = EXP_BINS; i-- > 0;) {
+                term_sum(i) = i >= bins ? term_sum(i - bins) : 0;
+                if constexpr (weighted)
+                    weight_sum(i) = i >= bins ? weight_sum(i - bins) : 0;
+            }
     }
     /* The partial of what there is; `largest` has the bin `top`. */
     __device__ __forceinline__ partial_type partial_of(float largest) const
@@ -169,9 +164,9 @@ template <class Element, bool weighted, int vectors, int threads, bool is_column
         if (largest > -INFINITY) {
             Partial::raise(&partial, (double)largest, top == top_far ? bin_far(largest) : top);
             for (int i = 0; i < EXP_BINS; i++) {
-                Partial::bins(&partial)->sums[i] = sums[i];
+                Partial::bins(&partial)->sums[i] = term_sum(i);
                 if constexpr (weighted)
-                    Partial::weights(&partial)->sums[i] = sums[EXP_BINS + i];
+                    Partial::weights(&partial)->sums[i] = weight_sum(i);
             }
         }
         return partial;
@@ -185,97 +180,121 @@ template <class Element, bool weighted, int vectors, int threads, bool is_column
             elements[i] = at(x, i);
         elements_add<weighted>(&all, elements, vectors * per_vector);
         for (int i = 0; i < EXP_BINS; i++) {
-            sums[i] = Partial::bins(&all)->sums[i];
+            term_sum(i) = Partial::bins(&all)->sums[i];
             if constexpr (weighted)
-                sums[EXP_BINS + i] = Partial::weights(&all)->sums[i];
+                weight_sum(i) = Partial::weights(&all)->sums[i];
         }
     }
-    __device__ __forceinline__ void add_to(int32_t bin, uint128 more, uint128 more_weights)
+    __device__ __forceinline__ uint32_t below_of(int32_t bin) const
     {
-        const int32_t below = top - bin;
-        if ((uint32_t)below >= EXP_BINS)
-            return;
-        sums[below] += more;
-        if constexpr (weighted)
-            sums[EXP_BINS + below] += more_weights;
-    }
-    /* keys: of the table, or nothing. */
-    template <bool in_table> static __device__ __forceinline__ struct placed_term term_of(float x, uint32_t keys)
-    {
-        if constexpr (in_table)
-            return Room::own().table.at(keys & 0xffff);
-        else
-            return placed_term_of(x);
-    }
-    template <bool in_table> __device__ __forceinline__ void add_other(float x)
-    {
-        const struct placed_term term = term_of<in_table>(x, bf16_table::keys(f32_bits(x) >> 16));
-        const int32_t bin = term.place >> 5, by = term.place & 31;
-        add_to(bin, (uint128)term.integer << by, weighted ? (uint128)exp_weight_near((double)x, term.integer, exp_distance_shift(bin)) << by : 0);
+        const uint32_t below = (uint32_t)(top - bin);
+        return below < EXP_BINS ? below : EXP_BINS;
     }
     static __device__ __forceinline__ uint32_t word_at(const uint4 *x, int i) { return vector_element<uint32_t>(x[i / 4], i % 4); }
-    template <int half> static __device__ __forceinline__ void halve(uint32_t *word, int i)
-    {
-#pragma unroll
-        for (int k = 0; k < half; k++)
-            word[k] = selected((i & half) != 0, word[k + half], word[k]);
-    }
-    /* Element i of the first that are added together. */
-    static __device__ __forceinline__ float any_of(const uint4 *x, int i)
-    {
-        constexpr int side = per_vector / 4, words = together / side; /* elements of a word */
-        uint32_t word[words];
-#pragma unroll
-        for (int k = 0; k < words; k++)
-            word[k] = word_at(x, k);
-        if constexpr (words == 16)
-            halve<8>(word, i / side);
-        halve<4>(word, i / side);
-        halve<2>(word, i / side);
-        halve<1>(word, i / side);
-        const uint4 found = make_uint4(word[0] >> (i % side * 16), 0, 0, 0);
-        return at(&found, 0);
-    }
     static __device__ __forceinline__ float at(const uint4 *x, int i) { return Element::load(vector_element<typename Element::stored>(x[i / per_vector], i % per_vector)); }
-    /* Adds terms, and weights, of a thread whose elements are added. all_here: none of these is outside of the warp's bin, or in its last four places. in_table: all of the warp's are there.
-       All lanes of a warp call it. */
-    template <bool all_here, bool in_table> __device__ __forceinline__ void add(const uint4 *vector, bool is_added)
+    /* Adds terms, and weights, of elements whose terms are in the places `here`, or do not count, and are elsewhere. is_added: or of none. */
+    template <bool in_table> __device__ __forceinline__ void add_together(const uint4 *vector, bool is_added)
     {
-        constexpr int low_bits = all_here ? 32 : EXP_LOW_BITS;
-        const float floor = fmaxf(max - EXP_BINS_RANGE, -EXP_LIMIT); /* what is below has no term, and neither has -inf */
         uint4 x[vectors];
         memcpy(x, vector, sizeof x);
 #pragma unroll 1
         for (int v = 0; v < vectors; v += step) {
-            bin_parts<low_bits> terms = {}, weights = {};
-            uint32_t keys = 0, others = 0; /* of two elements; elements in other bins */
+            struct tile_sum terms = {}, weights = {};
+            uint32_t keys = 0; /* of two elements */
 #pragma unroll
-            for (int i = 0; i < together; i++) {
-                const float value = at(x, i), least = fmaxf(value, -EXP_LIMIT);
+            for (int i = 0; i < at_once; i++) {
+                uint64_t term, bits;
+                uint32_t power;
                 keys = i % 2 == 0 ? bf16_table::keys(word_at(x, i / 2)) : keys >> 16;
-                const struct placed_term term = term_of<in_table>(all_here || in_table ? value : least, keys);
-                const uint32_t above = (uint32_t)(term.place - 32 * here.bin), power = all_here ? 1u << (term.place & 31) : shifted_left(1, above);
-                terms.add(term.integer, power);
+                if constexpr (in_table) {
+                    const uint64_t found = Room::own().table.at(keys & 0xffff);
+                    term = found >> bf16_table::place_bits;
+                    terms.add(found & (~UINT64_C(0) << bf16_table::place_bits), power = 1u << (((uint32_t)found - here.above) & 31));
+                } else {
+                    term = exp_integer_from((double)at(x, i), here.origin, &bits, NULL, true);
+                    terms.add(term, power = shifted_left(1, (uint32_t)exp_place_f64(bits))); /* 0 elsewhere */
+                }
                 if constexpr (weighted)
-                    weights.add(exp_weight_near((double)(all_here || in_table ? value : least), term.integer, here.shift), power);
-                if constexpr (!all_here)
-                    others |= above >= 32 && value >= floor ? 1u << i : 0;
+                    weights.add(exp_weight_near((double)at(x, i), term, here.shift), power);
             }
-            if (is_added)
-                add_to(here.bin, terms.value(), weights.value());
-            if constexpr (!all_here)
-#pragma unroll 1
-                for (; others != 0; others &= others - 1)
-                    add_other<in_table>(any_of(x, __ffs((int)others) - 1));
-#pragma unroll
-            for (int i = 0; i < vectors - step; i++)
-                x[i] = x[i + step];
+            if (is_added) {
+                const uint32_t below = below_of(here.bin);
+                uint128 sum = terms.value(), weight = weights.value();
+                if (here.above != 0)
+                    sum <<= tile_places::most_above, weight <<= tile_places::most_above;
+                term_sum(below) += sum >> (in_table ? bf16_table::place_bits : 0);
+                if constexpr (weighted)
+                    weight_sum(below) += weight;
+            }
+            shift_down(x);
         }
     }
-    /* All lanes of a warp call it. */
-    template <uint32_t> __device__ __forceinline__ void take(const uint4 *x, uint32_t v, float)
+    /* The same of any elements up to EXP_LIMIT: one by one, without the branches and the registers that bins of their own would take. */
+    template <bool in_table> __device__ __forceinline__ void add_each(const uint4 *vector)
     {
-        constexpr uint32_t all = 0xffffffffu;
+        uint4 x[vectors];
+        memcpy(x, vector, sizeof x);
+#pragma unroll 1
+        for (int v = 0; v < vectors; v += step) {
+            uint32_t keys = 0;
+#pragma unroll
+            for (int i = 0; i < at_once; i++) {
+                uint64_t term, bits;
+                int32_t place;
+                keys = i % 2 == 0 ? bf16_table::keys(word_at(x, i / 2)) : keys >> 16;
+                if constexpr (in_table) {
+                    const uint64_t found = Room::own().table.at(keys & 0xffff);
+                    term = found >> bf16_table::place_bits;
+                    place = (int8_t)found;
+                } else {
+                    term = exp_integer_f64((double)at(x, i), &bits, NULL, true);
+                    place = (int32_t)exp_place_f64(bits);
+                }
+                const uint32_t below = below_of(place >> 5), places = place & 31;
+                term_sum(below) += shifted(term, places);
+                if constexpr (weighted)
+                    weight_sum(below) += shifted(exp_weight_near((double)at(x, i), term, exp_distance_shift(place >> 5)), places);
+            }
+            shift_down(x);
+        }
+    }
+    static __device__ __forceinline__ void shift_down(uint4 *x)
+    {
+#pragma unroll
+        for (int i = 0; i < vectors - step; i++)
+            x[i] = x[i + step];
+    }
+    /* The smallest element from `floor` on. */
+    static __device__ __forceinline__ float smallest_from(float floor, const uint4 *x)
+    {
+        float smallest = INFINITY;
+#pragma unroll
+        for (int i = 0; i < vectors * per_vector; i++)
+            smallest = fminf(smallest, at(x, i) >= floor ? at(x, i) : INFINITY);
+        return smallest;
+    }
+    /* Whether all elements of a warp that count are in the table. */
+    static __device__ __forceinline__ bool in_table(const uint4 *x, float smallest, float largest)
+    {
+        if constexpr (has_table)
+            return warp_all(smallest > -bf16_table::most && largest < bf16_table::most && bf16_table::none_is_smaller<vectors>(x));
+        return false;
+    }
+    /* Elements below `floor` become the floor. */
+    static __device__ __forceinline__ void raise_to(float floor, uint4 *x)
+    {
+        typename Element::stored of[per_vector];
+#pragma unroll
+        for (int i = 0; i < per_vector; i++)
+            round_to(&of[i], floor);
+        const uint4 floors = vector_of(of);
+#pragma unroll
+        for (int i = 0; i < vectors; i++)
+            x[i] = vector_extremes<Element>(x[i], floors);
+    }
+    /* All lanes of a warp call it, and take the same way: else it would take one after the other. */
+    template <uint32_t> __device__ __forceinline__ void take(uint4 *x, uint32_t v, float)
+    {
         float largest = -INFINITY, smallest = INFINITY;
         vectors_extreme<Element, vectors>(&largest, x);
         vectors_extreme<Element, vectors, true>(&smallest, x);
@@ -286,25 +305,28 @@ template <class Element, bool weighted, int vectors, int threads, bool is_column
                 raise(largest);
         }
         const bool is_added = largest > -INFINITY; /* else there is nothing, or NaN */
-        const bool all_here = __ballot_sync(all, is_added && !(smallest >= here.least && largest <= here.wide)) == 0;
-        bool in_table = false;
-        if constexpr (has_table)
-            in_table = __ballot_sync(all, !(smallest > -bf16_table::most && largest < bf16_table::most && bf16_table::none_is_smaller<vectors>(x))) == 0;
-        if (all_here && (in_table || !has_table))
-            return add<true, has_table>(x, is_added);
-        if (!all_here) {
-            if (__ballot_sync(all, max > -INFINITY && top == top_far) != 0)
-                return take_far(x);
-            const float first = at(x, 0);
-            /* the bin stays where, beside a maximum that is not near, nothing counts */
-            const uint32_t outside = __ballot_sync(all, fabsf(first) <= EXP_LIMIT - 2 * EXP_BINS_RANGE && !(first >= here.least && first <= here.most));
-            if (__popc(outside) > 16) /* another bin is better */
-                here = warp_bin(__shfl_sync(all, first, __ffs((int)outside) - 1));
+        const auto are_here = [&] { return warp_all(!is_added || here.have(smallest, largest)); };
+        bool together = are_here();
+        if (!together) {
+            /* the places stay where, beside a maximum that is not near, nothing counts */
+            if (!here.have(smallest, largest) && fabsf(largest) <= EXP_LIMIT - 2 * EXP_BINS_RANGE)
+                here = tile_places(largest);
+            together = are_here();
         }
-        if constexpr (has_table)
-            if (in_table)
-                return add<false, true>(x, is_added);
-        add<false, false>(x, is_added);
+        if (!together) {
+            const float floor = max - EXP_BINS_RANGE; /* what is below does not count */
+            if (!warp_all(max == -INFINITY || top != top_far))
+                return take_far(x);
+            if (!warp_all(smallest >= floor)) {
+                smallest = smallest_from(floor, x);
+                raise_to(in_table(x, smallest, largest) ? -bf16_table::most : fmaxf(floor, -EXP_LIMIT), x);
+                together = are_here();
+            }
+        }
+        if (!has_table || in_table(x, smallest, largest))
+            together ? add_together<has_table>(x, is_added) : add_each<has_table>(x);
+        else
+            add_each<false>(x);
     }
     /* The maximum of a group of lanes, or of a thread alone, NaN where an element is; the sums become those of the group. All lanes of a warp call it. */
     template <uint32_t members> __device__ __forceinline__ float end()
@@ -318,13 +340,14 @@ template <class Element, bool weighted, int vectors, int threads, bool is_column
         if constexpr (members > 1)
 #pragma unroll 1
             for (int i = 0; i < kinds * EXP_BINS; i++) {
-                uint128 sum = sums[i];
-                if (__ballot_sync(0xffffffffu, sum != 0) == 0)
+                uint128 &of_thread = i < EXP_BINS ? term_sum(i) : weight_sum(i - EXP_BINS);
+                uint128 sum = of_thread;
+                if (warp_all(sum == 0))
                     continue;
 #pragma unroll
                 for (uint32_t lanes = members / 2; lanes > 0; lanes /= 2)
                     sum += (uint128)lane_xor((unsigned long long)(sum >> 64), lanes) << 64 | lane_xor((unsigned long long)sum, lanes);
-                sums[i] = sum;
+                of_thread = sum;
             }
         return all_max;
     }
@@ -338,7 +361,7 @@ template <class Of, bool weighted> struct exact_found {
     static constexpr struct found_shape shape = exponentials_shape_of(Element::type, weighted);
     typedef exact_room<Element, weighted, shape.threads> Room;
     template <int vectors> using row = exact_row<Element, weighted, vectors, shape.threads, false>;
-    template <int vectors> using column = exact_row<Element, weighted, vectors, shape.threads, true>;
+    template <int vectors> using column = exact_row<Element, weighted, vectors, shape.columns_threads, true>;
     static constexpr bool turns = false, marked = weighted, finishes = true, is_long = true, stays = Room::has_table;
     static constexpr size_t rows_bytes = sizeof(Room), columns_bytes = Room::has_table ? sizeof Room::table : 0;
     static constexpr uint64_t least = EXACT_LEAST, least_unaligned = weighted ? EXACT_LEAST : EXACT_LEAST_UNALIGNED;
@@ -409,7 +432,7 @@ exact_whole_fold(const typename Element::stored *x, uint64_t n, uint32_t chunk, 
     let_next_kernel_start();
     if (threadIdx.x == 0)
         next = 0;
-    row.start(0, nullptr);
+    row.start(0, nullptr, 0);
     Found::begin();
     uint32_t first = claim();
 #pragma unroll 1

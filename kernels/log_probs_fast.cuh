@@ -81,7 +81,7 @@ template <class Element, bool weighted, int vectors, bool half> struct fast_row 
         anchor.least = (whole - SOFTMAX_RANGE_F32) * EXP_LN2_F32;
         anchor.shift = EXP_SHIFT_F32 - whole;
     }
-    template <class Partial> __device__ __forceinline__ void start(uint32_t first, Partial *)
+    template <class Partial> __device__ __forceinline__ void start(uint32_t first, Partial *, uint32_t)
     {
         max = -INFINITY;
         nan = false;

@@ -167,22 +167,27 @@ HOST_DEVICE uint64_t exp_integer_of(struct exp_power power, double d)
 }
 
 /* Of |x| <= EXP_LIMIT: x = k ln 2 / 64 + d. k + 16 * 64 is in the low 32 bits of *place, as a signed number; *place also shows a NaN. *d is exact, and does
-   not have what the constant ln 2 lacks. */
-HOST_DEVICE double exp_steps_f64(double x, double *d, uint64_t *place)
+   not have what the constant ln 2 lacks. origin: EXP_PLACE_F64; less 64 n, and places are n lower. */
+HOST_DEVICE double exp_steps_from(double x, double origin, double *d, uint64_t *place)
 {
-    const double shifted = fma(x, 0x1.71547652b82fep0 * EXP_STEPS, EXP_PLACE_F64), k = shifted - EXP_PLACE_F64;
+    const double shifted = fma(x, 0x1.71547652b82fep0 * EXP_STEPS, origin), k = shifted - origin;
     *place = f64_bits(shifted);
     *d = fma(k, -EXP_LN2 / EXP_STEPS, x);
     return k;
 }
+HOST_DEVICE double exp_steps_f64(double x, double *d, uint64_t *place) { return exp_steps_from(x, EXP_PLACE_F64, d, place); }
 /* M. With the power that was found before, if it was; else in_block: with one of the block's. */
-HOST_DEVICE uint64_t exp_integer_f64(double x, uint64_t *place, const uint64_t *found, const bool in_block)
+HOST_DEVICE uint64_t exp_integer_from(double x, double origin, uint64_t *place, const uint64_t *found, const bool in_block)
 {
     double d;
-    const double k = exp_steps_f64(x, &d, place);
+    const double k = exp_steps_from(x, origin, &d, place);
     const uint32_t step = (uint32_t)*place % EXP_STEPS;
     const struct exp_power power = found != NULL ? exp_power_of(*found) : in_block ? EXP_BLOCK_POWER(step) : exp_power_of(EXP_POWER(step));
     return exp_integer_of(power, fma(k, -EXP_LN2_REST / EXP_STEPS, d));
+}
+HOST_DEVICE uint64_t exp_integer_f64(double x, uint64_t *place, const uint64_t *found, const bool in_block)
+{
+    return exp_integer_from(x, EXP_PLACE_F64, place, found, in_block);
 }
 
 /* The bits of *place for a NaN, which no place has. */
@@ -213,6 +218,13 @@ HOST_DEVICE uint64_t exp_add_shifted(uint64_t sum, uint32_t integer, uint32_t pl
     return sum + ((uint64_t)(integer & (0 - (uint32_t)here)) << (place & 31));
 #endif
 }
+
+/* Whether all threads of a warp that come here together say so: else they would take one way after the other. */
+#ifdef __CUDA_ARCH__
+#define EXP_ALL_THREADS(x) (__ballot_sync(__activemask(), !(x)) == 0)
+#else
+#define EXP_ALL_THREADS(x) (x)
+#endif
 
 /* Brings the sums to a new, larger maximum: each bin moves down, and those below the last are dropped. */
 HOST_DEVICE void exp_bins_raise(struct exp_bins *bins, double max, int64_t bin)

@@ -237,14 +237,16 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n, 
     if (max > bins->max)
         EXP_RAISE(partial, max, bin);
     const int64_t range = smallest[0] >= -EXP_LIMIT ? bin - NAME_FN(bin_of)(smallest[0]) : (int64_t)EXP_BINS;
-#if REAL_BITS == 64 && defined(__CUDA_ARCH__) /* of at most 16 elements */
-    if (range == 0 && (place & 31) < 28)
-        NAME_FN(terms)(partial, x, n, bin, 1, 32);
-    else
+#ifdef __CUDA_ARCH__ /* of at most 16 elements in f64 */
+    const bool low_places = REAL_BITS == 32 || (place & 31) < 28;
+    const int low_bits = 32;
+#else
+    const bool low_places = true;
+    const int low_bits = EXP_LOW_BITS;
 #endif
-        if (range == 0)
-        NAME_FN(terms)(partial, x, n, bin, 1, EXP_LOW_BITS);
-    else if (range == 1)
+    if (EXP_ALL_THREADS(range == 0 && low_places))
+        NAME_FN(terms)(partial, x, n, bin, 1, low_bits);
+    else if (EXP_ALL_THREADS(range <= 1))
         NAME_FN(terms)(partial, x, n, bin, 2, EXP_LOW_BITS);
     else
         NAME_FN(terms)(partial, x, n, bin, EXP_BINS, EXP_LOW_BITS);
