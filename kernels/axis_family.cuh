@@ -132,7 +132,7 @@ static uint64_t blocks_of(const struct axis_cut &cut) { return (cut.results + cu
 
 constexpr size_t AXIS_MARKS_PART = 16; /* of the memory for partials, one part is for the marks of rows that splits without words could not finish */
 
-/* Cuts rows into splits for blocks that wait for work, whose partials have that stride and so many bytes. */
+/* Cuts rows into splits for blocks that wait for work, whose partials have that stride, and `bytes` bytes in all. */
 static void cut_splits(struct axis_cut *cut, uint64_t stride, size_t bytes, int multiprocessors)
 {
     const uint64_t tile = AXIS_SHAPE.tile, length = framed_length(*cut), wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
@@ -231,7 +231,7 @@ static cudaError_t splits_start(unsigned char *partials, const struct axis_cut &
     return code;
 }
 
-/* Bytes of shared memory that a launch of axis_fold asks for. */
+/* Bytes of shared memory that a launch of axis_fold gets. */
 template <class Axis> static size_t room_of(const struct axis_cut &cut)
 {
     typedef axis_plan<Axis> plan;
