@@ -1,7 +1,6 @@
-/* cuBLAS as a peer of dot products. Its library is loaded if it is there; the program does not depend on it. */
+/* cuBLAS as a peer of dot products on a GPU. Its library is loaded if it is there; the program does not depend on it, nor this file on CUDA. */
 #include "bench/run.h"
 
-#ifdef ALLFOLD_HAVE_CUDA
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -68,20 +67,3 @@ allfold_status bench_cublas_dot(struct bench *b, struct error *error)
     const int code = dot(b->cublas->handle, (int64_t)b->work.n, b->work.x, 1, b->work.y, 1, b->machine->result);
     return code == 0 ? ALLFOLD_OK : error_set(error, ALLFOLD_DEVICE_ERROR, "cuBLAS's dot product failed with status %d", code);
 }
-
-#else
-
-void bench_cublas_open(struct bench *b, struct bench_cublas **cublas)
-{
-    (void)b;
-    (void)cublas;
-}
-
-void bench_cublas_close(struct bench_cublas *cublas) { (void)cublas; }
-
-allfold_status bench_cublas_dot(struct bench *b, struct error *error)
-{
-    (void)b;
-    return error_set(error, ALLFOLD_UNSUPPORTED, "this build has no CUDA");
-}
-#endif

@@ -20,6 +20,8 @@ bench_kernels = bench/cuda.cu
 if HAVE_CUDA
 libbench_a_SOURCES += $(bench_kernels)
 cuda_depends += $(bench_kernels:.cu=.d)
+else
+libbench_a_SOURCES += bench/absent.c
 endif
 
 noinst_HEADERS += \

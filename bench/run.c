@@ -42,11 +42,7 @@ static allfold_status open_machine(struct bench *b, struct error *error)
     b->bytes.host = u64_max(b->bytes.host, u64_min(LINK_BYTES, b->facts.ceiling_bytes));
     if (!on_gpu(b))
         return machine_open_cpu(b->context->device->threads, &b->bytes, &b->machine, error);
-#ifdef ALLFOLD_HAVE_CUDA
     return machine_open_cuda(b->context->comm.local_rank, &b->bytes, &b->machine, error);
-#else
-    return error_set(error, ALLFOLD_UNSUPPORTED, "this build has no CUDA"); /* which backend_choose said before */
-#endif
 }
 
 static allfold_status open_members(const allfold_options *options, struct bench *b, struct error *error)

@@ -52,8 +52,8 @@ int axis_constants_launch(const struct axis_work *work, uint64_t count, struct s
 {
     const cudaLaunchConfig_t config = launch_config((count + AXIS_SHAPE.threads - 1) / AXIS_SHAPE.threads, AXIS_SHAPE.threads, stream);
     const bool exact = monoid_facts[work->monoid].level == ALLFOLD_LEVEL_EXACT;
-    const size_t bytes = exact ? sizeof(struct exp_bins) : sizeof(struct exp_partial);
-    const struct sumexp_partials partials = {(const unsigned char *)work->partials, partial_bytes_aligned(bytes), count, exact,
+    const struct sumexp_partials partials = {(const unsigned char *)work->partials,
+                                             exact ? PARTIAL_STRIDE<struct exp_bins> : PARTIAL_STRIDE<struct exp_partial>, count, exact,
                                              monoid_facts[work->monoid].terms != TERMS_F64,
                                              work->monoid != MONOID_sumexp /* nothing but softmax from f32 */};
     return cudaLaunchKernelEx(&config, axis_constants, partials, constants);

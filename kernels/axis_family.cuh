@@ -4,15 +4,6 @@
 #include "kernels/axis_kernels.cuh"
 #include "kernels/axis_family.h"
 
-/* The least power of two that is at least x, and at most `most`, a power of two. */
-static uint32_t power_up(uint64_t x, uint32_t most)
-{
-    uint32_t power = 1;
-    while (power < most && power < x)
-        power *= 2;
-    return power;
-}
-
 static struct axis_block block_with(uint32_t groups, uint32_t members, bool columns)
 {
     struct axis_block block = {groups, members, 0, columns};
@@ -75,8 +66,6 @@ template <class Axis> static struct axis_block block_of(uint64_t results, uint64
     const uint32_t most = all / members;
     return block_with(power_up(results, most < groups ? most : groups), members, false);
 }
-
-template <class Axis> constexpr uint64_t stride_of = partial_bytes_aligned(sizeof(typename Axis::whole));
 
 static uint32_t power_down(uint64_t x, uint32_t most)
 {
@@ -143,7 +132,7 @@ static uint64_t blocks_of(const struct axis_cut &cut) { return (cut.results + cu
 
 constexpr size_t AXIS_MARKS_PART = 16; /* of the memory for partials, one part is for the marks of rows that splits without words could not finish */
 
-/* Cuts rows into splits for blocks that wait for work, whose partials have that stride and so many bytes. */
+/* Cuts rows into splits for blocks that wait for work, whose partials have that stride, and `bytes` bytes in all. */
 static void cut_splits(struct axis_cut *cut, uint64_t stride, size_t bytes, int multiprocessors)
 {
     const uint64_t tile = AXIS_SHAPE.tile, length = framed_length(*cut), wanted = (uint64_t)multiprocessors * AXIS_SHAPE.blocks;
@@ -185,7 +174,7 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
         cut.rows = cut.block.groups << bits;
     };
     block_up(false);
-    cut_splits(&cut, stride_of<Axis>, work->bytes, multiprocessors);
+    cut_splits(&cut, PARTIAL_STRIDE<typename Axis::whole>, work->bytes, multiprocessors);
     size_t staged_bytes = Axis::staged_bytes;
     if constexpr (Axis::tries) {
         typedef typename Axis::quick quick;
@@ -205,7 +194,7 @@ template <class Axis> static struct axis_cut axis_cut_of(const struct axis_work 
             cut.chunk = u64_max(cut.chunk, framed_length(cut));
             staged_bytes = quick::staged_bytes;
         } else if (cut.quick) {
-            cut_splits(&cut, doubles_round ? stride_of<typename Axis::pairs> : stride_of<typename Axis::splits>, work->bytes / 2, multiprocessors);
+            cut_splits(&cut, doubles_round ? PARTIAL_STRIDE<typename Axis::pairs::whole> : PARTIAL_STRIDE<typename Axis::splits::whole>, work->bytes / 2, multiprocessors);
             cut.in_pairs = doubles_round;
         }
     }
@@ -242,7 +231,7 @@ static cudaError_t splits_start(unsigned char *partials, const struct axis_cut &
     return code;
 }
 
-/* Bytes of shared memory that a launch of axis_fold asks for. */
+/* Bytes of shared memory that a launch of axis_fold gets. */
 template <class Axis> static size_t room_of(const struct axis_cut &cut)
 {
     typedef axis_plan<Axis> plan;
@@ -293,7 +282,7 @@ template <class Axis> static cudaError_t parts_start(const struct axis_work *wor
     struct axis_cut cut = {};
     cut.results = work->box.outer * work->box.inner;
     cut.splits = parts;
-    cut.stride = stride_of<Axis>;
+    cut.stride = PARTIAL_STRIDE<typename Axis::whole>;
     cut.finishes = work->finish != nullptr;
     if (cut.finishes)
         cut.finish = *work->finish;
@@ -320,7 +309,7 @@ template <class Axis> static cudaError_t axis_start(const struct axis_work *work
         if (cut.quick && !work->finish->by_words)
             return rows_start<Axis>(work, cut, stream);
     }
-    const uint64_t most = Axis::words > 0 && work->finish != nullptr ? u64_max(1, own.bytes / stride_of<Axis>) : results;
+    const uint64_t most = Axis::words > 0 && work->finish != nullptr ? u64_max(1, own.bytes / PARTIAL_STRIDE<typename Axis::whole>) : results;
     for (uint64_t from = 0; from < results && code == cudaSuccess; from += most) {
         cut = axis_cut_of<Axis>(&own, {from, u64_min(most, results - from)}, false, multiprocessors);
         cut.again = again;

@@ -73,7 +73,7 @@ static inline void columns_turn(struct box *box)
         box->outer = 1;
     }
 }
-/* Whether columns come in groups of so many elements, which are aligned. */
+/* Whether columns come in groups of `count` elements, which are aligned. */
 static inline bool columns_come_in(const void *x, allfold_type type, const struct box *box, uint64_t count)
 {
     return (uintptr_t)x % (count * allfold_type_bytes(type)) == 0 && (box->axis_stride | box->inner) % count == 0

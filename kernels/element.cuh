@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/elements.h"
+#include "fold/table.h"
 #include "kernels/ptx.cuh"
 
 #include <cuda_runtime.h>
@@ -41,6 +42,9 @@ template <class Launch> static cudaError_t with_element(allfold_type type, Launc
     return cudaErrorInvalidValue;
 }
 
+/* From one partial to the next where many lie together. */
+template <class Partial> constexpr size_t PARTIAL_STRIDE = partial_bytes_aligned(sizeof(Partial));
+
 static inline cudaLaunchConfig_t launch_config(uint64_t blocks, int threads, void *stream)
 {
     cudaLaunchConfig_t config = {};
@@ -48,6 +52,15 @@ static inline cudaLaunchConfig_t launch_config(uint64_t blocks, int threads, voi
     config.blockDim = dim3((unsigned int)threads);
     config.stream = (cudaStream_t)stream;
     return config;
+}
+
+/* The least power of two that is at least x, and at most `most`, a power of two. */
+static inline uint32_t power_up(uint64_t x, uint32_t most)
+{
+    uint32_t power = 1;
+    while (power < most && power < x)
+        power *= 2;
+    return power;
 }
 
 /* Elements between x and the boundary of 16 bytes before it. */

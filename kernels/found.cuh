@@ -200,7 +200,7 @@ template <class Found, class Kernel> static bool shared_make(Kernel kernel, size
     return false;
 }
 
-/* A device has work for some times the warps that it has room for: so many that it does not matter when the last ones end, so few that blocks have
+/* A device has work for some times the warps that it has room for: enough that it does not matter when the last ones end, and so few that blocks have
    several rows to finish, if these are short. Few rows are split (parts_wanted). Without marks, few elements, whose time a second
    launch would double, are for other kernels. */
 template <class Found> static cudaError_t rows_launch(const struct axis_work *work, int multiprocessors, uint32_t signs, void *stream, bool *launched)

@@ -35,7 +35,7 @@ template <enum monoid monoid, class Partial> static int end_start(const struct a
 {
     const uint64_t count = work->box.outer * work->box.inner;
     const cudaLaunchConfig_t config = launch_config((count + AXIS_SHAPE.threads - 1) / AXIS_SHAPE.threads, AXIS_SHAPE.threads, stream);
-    return cudaLaunchKernelEx(&config, logits_end<monoid, Partial>, (unsigned char *)work->partials, partial_bytes_aligned(sizeof(Partial)), count,
+    return cudaLaunchKernelEx(&config, logits_end<monoid, Partial>, (unsigned char *)work->partials, PARTIAL_STRIDE<Partial>, count,
                               ends_of(work));
 }
 

@@ -140,8 +140,6 @@ template <class Element, bool turns = false> struct row_item {
     }
 };
 
-template <class Partial> constexpr size_t PARTIAL_STRIDE = partial_bytes_aligned(sizeof(Partial));
-
 template <class Partial> static __device__ __forceinline__ void partial_store(const Partial &partial, const struct logits_rows &rows, uint64_t r, uint32_t split)
 {
     *(Partial *)(rows.partials + (split * rows.results + r) * PARTIAL_STRIDE<Partial>) = partial;

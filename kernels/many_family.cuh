@@ -12,14 +12,13 @@
 /* Threads add at most two digits of 32 bits of an element to a word: those of arrays of up to 2^28 elements add up in 64 bits without carries. */
 constexpr uint64_t MANY_UNCARRIED = (uint64_t)1 << 28;
 
-template <class Axis> constexpr uint64_t many_stride = partial_bytes_aligned(sizeof(typename Axis::whole));
 template <class Axis> constexpr int many_warps = axis_plan<Axis>::threads / 32;
 template <class Axis> constexpr size_t many_room = larger(larger(Axis::words, 1), axis_tile_bytes<Axis> * axis_plan<Axis>::threads / sizeof(int64_t));
 
 template <class Axis>
 static __device__ __forceinline__ typename Axis::whole *many_partial(unsigned char *partials, uint64_t i)
 {
-    return (typename Axis::whole *)(partials + i * many_stride<Axis>);
+    return (typename Axis::whole *)(partials + i * PARTIAL_STRIDE<typename Axis::whole>);
 }
 
 /* Takes this thread's elements of a split, as those of one of a row. */

@@ -23,7 +23,7 @@ struct pass_cut {
     bool columns;
 };
 
-/* side: 0, or of columns, how many groups lie side by side in a block, if there are so many. */
+/* side: 0, or of columns, how many groups lie side by side in a block, at most. */
 static struct pass_cut pass_cut_of(const struct softmax_work *work, uint64_t results, uint32_t side, int multiprocessors)
 {
     const uint64_t length = work->box.length;

@@ -81,7 +81,7 @@ template <class Key> struct several_brackets {
                                       where their counter is, behind `from`; `mixed`: it has */
     uint32_t mixed;
     uint32_t inside[1 << BRACKET_STEPS][ORDER_COUNTS];
-    uint32_t from[(1 << BRACKET_STEPS) + 1][32]; /* elements for which so many brackets begin before, by lane. The last ones, of mixed cells, tell nothing */
+    uint32_t from[(1 << BRACKET_STEPS) + 1][32]; /* elements, by the number of brackets that begin before them, and by lane. The last ones, of mixed cells, tell nothing */
 };
 template <class Key, bool several> using bracket_table = typename std::conditional<several, several_brackets<Key>, char>::type;
 

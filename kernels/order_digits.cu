@@ -12,7 +12,7 @@ struct digits_pass {
     struct order_cut cuts[ORDER_CUTS_MOST];
 };
 
-/* Ranges are found by so many steps; 0: there is one. */
+/* steps: by which ranges are found; 0: there is one. */
 template <class Key, int steps>
 __global__ void __launch_bounds__(DIGITS_THREADS, DIGITS_BLOCKS)
     digits_kernel(const __grid_constant__ digits_pass pass, const __grid_constant__ cut_array<Key> array)

@@ -199,7 +199,7 @@ struct search_rounds {
         : counts((uint32_t *)memory), arrived(&memory[ORDER_SEARCH_COUNTS - 2]), round(0), waits(0), used(0)
     {
     }
-    /* Of the round that comes so many later. */
+    /* Of the round that comes `later` rounds later. */
     __device__ __forceinline__ uint32_t *counters(uint32_t later) const { return &counts[(round + later) % 3 * SEARCH_COUNTERS]; }
     /* Called by all threads when what the block writes is in memory: waits until all blocks have called it so often. */
     __device__ __forceinline__ void wait()
@@ -215,7 +215,7 @@ struct search_rounds {
         }
         __syncthreads();
     }
-    /* Called by all threads at the end of a round, which has waited: so many counters were used. */
+    /* Called by all threads at the end of a round, which has waited. used_now: the counters that it used. */
     __device__ __forceinline__ void end(uint32_t used_now)
     {
         uint32_t *const before = counters(2);
@@ -251,7 +251,7 @@ static __device__ __forceinline__ void find_digit(struct order_target *target, c
     order_target_narrow(target, &cut, digit, below, sums[cut.first + digit] - before - below);
 }
 
-/* The counter of a key's digit in its range, which is found by so many steps. What lies behind a range may be counted in its last digit, or in one behind that, in
+/* The counter of a key's digit in its range, which is found by `steps` steps. What lies behind a range may be counted in its last digit, or in one behind that, in
    which no target's rank is. */
 template <class Key, int steps> static __device__ __forceinline__ uint32_t counter_in(const key_cuts<Key> &cuts, Key key, uint32_t last, uint32_t room)
 {

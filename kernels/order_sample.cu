@@ -20,7 +20,7 @@ template <class Key> constexpr uint32_t keys_of_vector = 16 / (uint32_t)sizeof(K
 template <class Key> struct sample_pass {
     const Key *x; /* where pieces may begin */
     struct order_map map;
-    uint64_t pieces, stride; /* how many, one of so many */
+    uint64_t pieces, stride; /* how many, one of each `stride` */
     struct order_chain *chain;
     uint64_t *counts; /* of rounds */
     struct order_end end;
@@ -31,7 +31,7 @@ template <class Key> struct sample_pass {
     double q[ORDER_CHAIN_BRACKETS];
 };
 
-/* Chooses pieces of so many vectors, which begin at a multiple of their size, with at most that many elements, and no more than `most` pieces. */
+/* Chooses pieces of `vectors` vectors, which begin at a multiple of their size, with at most work->sample elements, and no more than `most` pieces. */
 template <class Key> static void choose_pieces(sample_pass<Key> *pass, const struct order_work *work, uint64_t vectors, uint64_t most)
 {
     const cut_array<Key> cut(work->x, work->n);
@@ -228,7 +228,7 @@ template <class Key> struct sample_block {
         __syncthreads();
         return are_digits;
     }
-    /* The elements of the sample at so many targets: a search, whose first round finds ranges in a table, if they are digits. */
+    /* The elements of the sample at its targets: a search, whose first round finds ranges in a table, if they are digits. */
     __device__ __forceinline__ void search_targets(uint32_t targets)
     {
         __shared__ uint8_t ranges[ORDER_DIGITS_MOST];

@@ -30,7 +30,7 @@ template <class Key> struct table_pass {
     uint32_t copies;           /* of counters in shared memory; 0: they are in the caller's */
     bool shared_cells;
     Key *keys;         /* where kept elements go, */
-    uint64_t capacity; /* so many at most */
+    uint64_t capacity; /* how many, at most */
     struct order_end end;
 };
 

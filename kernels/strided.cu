@@ -188,7 +188,7 @@ static uint64_t plan_make(struct strided_plan *plan, uint32_t cut, uint64_t size
     return count;
 }
 
-/* A group has the fewest threads that take all of the last dimension, but at most so many that they read 128 bytes together. */
+/* A group has the fewest threads that take all of the last dimension, but no more than read 128 bytes together. */
 template <class Stored> static cudaError_t strided_start(const struct strided_copy &copy, int multiprocessors, void *stream)
 {
     struct strided_plan plan = {copy, {}, {}};

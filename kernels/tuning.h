@@ -165,7 +165,7 @@ constexpr uint64_t axis_rounds(enum cost cost, bool words, uint64_t tiles)
 {
     return !words && (cost == COST_EXPONENTIAL || cost == COST_BINS || cost == COST_STATS) ? (tiles >= 64 ? 32 : tiles > 16 ? tiles / 2 : 8) : 8;
 }
-/* Columns whose exact sums, or stats, are tried without words as a whole, not in splits. side: so many, at least, lie side by side in a block, and fewer than fit if there
+/* Columns whose exact sums, or stats, are tried without words as a whole, not in splits. side: how many, at least, lie side by side in a block, and fewer than fit if there
    would be too few blocks and each member still has `tiles` tiles. Columns that would be split are tried so if a multiprocessor has `few` of them, or `many` if they
    are long. */
 struct whole_columns {
@@ -175,7 +175,7 @@ struct whole_columns {
 };
 constexpr struct whole_columns whole_columns_of(enum cost cost) { return cost == COST_STATS ? whole_columns{16, 16, 16, 0, 0} : whole_columns{32, 128, 256, 16, 4096}; }
 /* What is found of rows and columns in one read (found.cuh): log-probabilities, sums of exponentials, places of extremes. A warp has a row, or a part of it, or several short
-   ones, of `lanes` each. vectors: of a thread's tile. parts: of rows, that a block has at most. rounds: a device has work for so many times the blocks that it has room for. */
+   ones, of `lanes` each. vectors: of a thread's tile. parts: of rows, that a block has at most. rounds: a device has work for this multiple of the blocks that it has room for. */
 struct found_shape {
     int threads, lanes, vectors, parts, blocks, columns_threads, columns_blocks;
     uint64_t rounds;
@@ -270,7 +270,7 @@ constexpr struct {
     int threads, stage, blocks, places;
 } HEAVY_SHAPE = {256, 4, 2, 7};
 
-/* Softmax of columns that stay in shared memory, in tiles of 64 bytes of each thread. So many bytes of a row, at least, are a block's: with fewer, memory is slow. */
+/* Softmax of columns that stay in shared memory, in tiles of 64 bytes of each thread. least: bytes of a row that a block has, at least: with fewer, memory is slow. */
 constexpr struct {
     int threads, blocks, blocks_heavy;
     uint32_t tiles, tiles_most; /* of a thread: what columns side by side may take, and long ones */

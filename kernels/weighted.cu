@@ -122,14 +122,6 @@ static __global__ void __launch_bounds__(THREADS) weighted_clear(int64_t *words,
         words[i] = 0;
 }
 
-static uint32_t power_up(uint64_t x, uint32_t most)
-{
-    uint32_t power = 1;
-    while (power < most && power < x)
-        power *= 2;
-    return power;
-}
-
 template <int count, int words> static cudaError_t weighted_start_kernel(const struct axis_work *work, int multiprocessors, void *stream)
 {
     const struct box &box = work->box;

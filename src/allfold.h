@@ -463,7 +463,7 @@ allfold_status allfold_reduce_many(allfold_context *context, allfold_fold fold, 
    elements; each may be host or device memory, and they may be the same. Collective and blocking: *result, equal on every rank, is
    written only on ALLFOLD_OK. At ALLFOLD_LEVEL_EXACT it is the real number, rounded once: products are not rounded, nor lost where
    they underflow or overflow. 0 * inf is NaN, as is +inf with -inf; of an empty array it is 0. Integers: exact, an i64 or u64, or
-   ALLFOLD_OVERFLOW, unless call->result_type asks for floating point. call->nan must be 0. */
+   ALLFOLD_OVERFLOW, unless call->result_type is a floating-point type. call->nan must be 0. */
 allfold_status allfold_dot(allfold_context *context, const allfold_array *x, const allfold_array *y, const allfold_call *call,
                            allfold_result *result);
 

@@ -35,7 +35,7 @@ EXTRA_DIST += tests/data/make_hdf5.py tests/data/expected.txt tests/data/damaged
 	tests/data/replaced-2.h5 tests/data/types.h5 tests/data/unwritten.h5
 # Hard cases, what makes them and what runs them.
 EXTRA_DIST += tests/data/hard/README.md tests/data/hard/cases.txt tools/hard-cases tools/make-hard-cases
-EXTRA_DIST += tests/exact_golden.txt tests/allfold.abi tests/allfold.abignore tests/programs/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/format_files.py tests/installed_library.py tests/python/all.py tests/python/arrays.py tests/python/axes.py tests/python/begun.py tests/python/communicators.py tests/python/files.py tests/python/folds.py tests/python/log_probs.py tests/python/many.py tests/python/order.py tests/python/ranks.py tests/tap.py tests/lsan.supp tests/tsan.supp $(PYTHON_TESTS)
+EXTRA_DIST += tests/exact_golden.txt tests/allfold.abi tests/allfold.abignore tests/programs/nvtx_profiler.c tests/mpi-launch tests/sanitize tests/slurm/cluster.py tests/cli.py tests/axis_reference.py tests/format_files.py tests/installed_library.py tests/python/all.py tests/python/arrays.py tests/python/axes.py tests/python/begun.py tests/python/communicators.py tests/python/files.py tests/python/folds.py tests/python/log_probs.py tests/python/many.py tests/python/order.py tests/python/ranks.py tests/tap.py tests/lsan.supp tests/tsan.supp $(PYTHON_TESTS)
 CLEANFILES += tests/mpi.lock*
 
 tests_test_failures_SOURCES = tests/test_failures.c tests/failures/backend.c tests/failures/calls.c tests/failures/open.c \

@@ -270,14 +270,14 @@ void source_close(struct source *source); /* NULL: nothing */
 /* Whether it, and what it is around, is still what was opened. */
 allfold_status source_check(struct source *source, struct error *error);
 
-/* For sources around others: a struct of so many bytes, which begins with a struct source around *inner of the same type, chunking and note.
+/* For sources around others: a struct of `bytes` bytes, which begins with a struct source around *inner of the same type, chunking and note.
    *inner becomes that, which owns it. NULL: *error is set, and *inner is closed. name: of the array. */
 void *source_around(struct source **inner, size_t bytes, const char *name, struct error *error);
 
 /* Called by one thread at a time; the readers then work at the same time. All are closed before the source. */
 allfold_status source_open_reader(struct source *source, struct reader **reader, struct error *error);
 void reader_close(struct reader *reader); /* NULL: nothing */
-/* Reads so many positions from the first on. The elements that are there, *count of them, in memory from malloc; NULL: *error is set. */
+/* Reads the first `positions` positions. The elements that are there, *count of them, in memory from malloc; NULL: *error is set. */
 void *source_read_all(struct source *source, uint64_t positions, uint64_t *count, struct error *error);
 static inline allfold_status reader_read(struct reader *reader, const struct read_request *request, struct piece *piece, struct error *error)
 {

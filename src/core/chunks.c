@@ -166,9 +166,9 @@ static uint64_t find_chunks(const struct pieces *p, const struct part *box, stru
 /* The place in the slab of a line of the piece. */
 static uint64_t place_in_slab(const struct slab *slab, const struct part *part, uint64_t line)
 {
-    const struct part *const held = &slab->held;
-    const uint64_t plane = part->o - held->o + line / part->length, l = part->l - held->l + line % part->length;
-    return (plane * held->length + l) * held->inner + part->i - held->i;
+    const struct part *const loaded = &slab->loaded;
+    const uint64_t plane = part->o - loaded->o + line / part->length, l = part->l - loaded->l + line % part->length;
+    return (plane * loaded->length + l) * loaded->inner + part->i - loaded->i;
 }
 
 bool slab_serves(const struct pieces *p, struct lane *lane)
@@ -176,8 +176,8 @@ bool slab_serves(const struct pieces *p, struct lane *lane)
     const struct slab *const slab = &p->slab;
     if (slab->length == 0 || slab->holes || p->ctx->device->backend->own_memory || part_elements(&lane->part) == 0)
         return false;
-    lane->box.outer_stride = slab->held.length * slab->held.inner;
-    lane->box.axis_stride = slab->held.inner;
+    lane->box.outer_stride = slab->loaded.length * slab->loaded.inner;
+    lane->box.axis_stride = slab->loaded.inner;
     lane->x = slab->elements + place_in_slab(slab, &lane->part, 0) * allfold_type_bytes(p->array->type);
     return true;
 }
@@ -270,7 +270,7 @@ static void decode(struct pieces *p, const struct part *box, struct error *error
         chunks = range_part(chunks.count, (uint64_t)comm->rank, (uint64_t)comm->size);
     struct team team = {.pieces = p, .work = &work, .user = &filling, .before = chunks.first, .step = 1, .run = chunks.count, .runs = 1};
     team.end = team_shards(&team, 1);
-    slab->held = *box;
+    slab->loaded = *box;
     slab->holes = false;
     if (open_memory(p, slab, error) == ALLFOLD_OK)
         team_run(&team, error);
@@ -286,7 +286,7 @@ allfold_status slab_fill(struct pieces *p, uint64_t round, struct error *error)
     box.length = u64_min(p->length, box.length - round * p->length);
     if (slab->shared > 0)
         comm_agree(comm, error); /* all have done with what it held */
-    if (slab->length == 0 || error->status != ALLFOLD_OK || memcmp(&box, &slab->held, sizeof box) == 0)
+    if (slab->length == 0 || error->status != ALLFOLD_OK || memcmp(&box, &slab->loaded, sizeof box) == 0)
         return error->status;
     decode(p, &box, error);
     if (slab->shared == 0)

@@ -94,7 +94,7 @@ void core_close(struct allfold_context *ctx);
 /* Sees to it that ctx->queues has at least `count` queues of at least `bytes` bytes, a multiple of 4096. No queue may be in use. */
 allfold_status core_queues(struct allfold_context *ctx, int count, size_t bytes, struct error *error);
 
-/* Sees to it that the memory has at least so many bytes, which are not those that were there; releases it. */
+/* Sees to it that the memory has at least `bytes` bytes, which are not those that were there; releases it. */
 allfold_status core_keep(struct allfold_context *ctx, struct kept_memory *kept, size_t bytes, struct error *error);
 void core_release(struct allfold_context *ctx, struct kept_memory *kept);
 

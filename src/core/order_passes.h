@@ -42,14 +42,14 @@ struct order {
     uint64_t *counts;         /* of the last pass, of all ranks: see order_work. Behind them is room for ORDER_MORE_COUNTS */
     bool takes_short;         /* the caller takes counters of 32 bits, which hold all elements: the same on all ranks */
     uint32_t *short_counts;   /* of the last pass, if it does; then they are not in `counts`: */
-    int short_parts;          /* the sums of so many counters each, */
-    size_t short_stride;      /* so many further on in memory */
+    int short_parts;          /* the sums of `short_parts` counters each, */
+    size_t short_stride;      /* that far apart in memory */
     uint64_t seen, kept;      /* elements in it, without those left out; in the sets of all ranks, */
     uint64_t kept_there;      /* and in those in device memory */
     uint64_t *own_counts;     /* memory for them, unless the device of the only rank has answered, */
     uint64_t most_counts;     /* and its room */
     char *slots;              /* NULL; or where the devices of all ranks answer the pass, in the window, */
-    size_t slot_bytes;        /* each in so many bytes */
+    size_t slot_bytes;        /* of one of them */
 };
 
 enum {
@@ -127,7 +127,7 @@ bool order_is_open(const struct order_target *targets, uint64_t count);
 /* Narrows the ranges of targets, of which those that begin at one key are one, by a pass over the array or the set: each to a 2048th, if they
    are at most 512; of a set, at most 4. */
 void order_narrow(struct order *o, bool of_set, struct order_target *targets, uint64_t count);
-/* Narrows the ranges of targets in the set until none is open, or so many passes are done. */
+/* Narrows the ranges of targets in the set until none is open, or `passes` passes are done. */
 void order_search(struct order *o, struct order_target *targets, uint64_t count, uint32_t passes);
 
 /* ---- order_place.c and order_stream.c. All local */
@@ -147,7 +147,7 @@ void order_run_elements(struct order *o, const struct order_work *work, const st
 allfold_status order_host_room(struct order *o, uint64_t room);
 /* Whether a pass over elements in memory is answered by the device. */
 bool order_is_answered(size_t counts, bool on_device);
-/* Sets o->slots to the half of the window that was not used last, for a pass with so many counters that keeps elements or does not: the same on all ranks. NULL: they
+/* Sets o->slots to the half of the window that was not used last, for a pass with `counters` counters that keeps elements or does not: the same on all ranks. NULL: they
    have no window, or no room in it. */
 void order_find_slots(struct order *o, size_t counters, bool keeps);
 static inline char *order_slot(const struct order *o, int rank) { return o->slots + (size_t)rank * o->slot_bytes; }

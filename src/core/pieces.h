@@ -86,7 +86,7 @@ struct slab {
     uint64_t outer, length, inner; /* its extents, at most. A length of 0: there are none */
     struct part all;               /* the rank's part, and */
     struct part group;             /* a group of it: the part of the pieces, or, if ranks share the memory, the parts of all ranks */
-    struct part held;              /* what is in memory */
+    struct part loaded;            /* what is in memory */
     size_t shared;                 /* bytes of memory that the ranks share: each decodes some of a group's chunks. 0: the rank's own */
     char *elements;
     unsigned char *there;          /* which of them are there, if the array omits, and */

@@ -13,7 +13,7 @@ enum {
     WHOLE_MOST = 1 << 17, SAMPLE_MOST = 1 << 18, SAMPLE_MOST_HOST = 1 << 16, INDEX_RANGES = 1 << 16,
     NARROWED = 3, /* passes over a sample, at most, */
     LEAST_ROOM = 64, /* of candidates */
-    ENOUGH = 8,   /* until about so many more of it are taken than are wanted */
+    ENOUGH = 8,   /* elements of it, about, that may be taken beyond those that are wanted */
     TIES_FEW = 1 << 14 /* elements in device memory, besides the k and as many, that the host takes sooner than a pass leaves ties out */
 };
 
@@ -26,8 +26,8 @@ struct top {
     struct order_space space;
     uint64_t k;
     bool smallest;
-    struct candidate *best; /* of this rank, so far. If `room` are held, they are cut to the k best */
-    uint64_t held, room;
+    struct candidate *best; /* of this rank, so far. If there are `room`, they are cut to the k best */
+    uint64_t best_count, room;
     uint64_t inside;  /* elements of all ranks in the bracket of the last pass */
     uint64_t missing; /* NaNs that are left out, of all ranks */
 };
@@ -52,7 +52,7 @@ static void keep_best(struct top *t)
 {
     struct candidate *const best = t->best;
     const int64_t wanted = (int64_t)t->k - 1;
-    int64_t low = 0, high = (int64_t)t->held - 1;
+    int64_t low = 0, high = (int64_t)t->best_count - 1;
     if (wanted >= high)
         return;
     while (low < high) {
@@ -74,18 +74,18 @@ static void keep_best(struct top *t)
         if (wanted < i)
             high = j;
     }
-    t->held = t->k;
+    t->best_count = t->k;
 }
 
 /* Sorts the best: few in less time than qsort takes to call a function for each comparison. */
 static void sort_best(struct top *t)
 {
-    if (t->held > LEAST_ROOM) {
+    if (t->best_count > LEAST_ROOM) {
         keep_best(t);
-        qsort(t->best, t->held, sizeof *t->best, compare_candidates);
+        qsort(t->best, t->best_count, sizeof *t->best, compare_candidates);
         return;
     }
-    for (uint64_t i = 1; i < t->held; i++) {
+    for (uint64_t i = 1; i < t->best_count; i++) {
         const struct candidate next = t->best[i];
         uint64_t at = i;
         for (; at > 0 && is_worse(&t->best[at - 1], &next); at--)
@@ -97,8 +97,8 @@ static void sort_best(struct top *t)
 /* Whether only the k best are left now. */
 static bool hold(struct top *t, struct candidate candidate)
 {
-    t->best[t->held++] = candidate;
-    if (t->held < t->room)
+    t->best[t->best_count++] = candidate;
+    if (t->best_count < t->room)
         return false;
     keep_best(t);
     return true;
@@ -139,7 +139,7 @@ ORDER_WIDTHS(DEFINE)
 static void take_set(struct top *t, const struct order_set *set)
 {
     struct order_bracket bounds = {0, UINT64_MAX};
-    t->held = 0;
+    t->best_count = 0;
     switch (order_key_bytes(&t->o)) {
 #define CASE(bytes, bits, type, signed_type)                                               \
     case bytes: {                                                                          \
@@ -166,11 +166,11 @@ static void trim_set(struct order *o)
     const size_t each = order_key_bytes(o);
     take_set(t, &o->set);
     keep_best(t);
-    for (uint64_t i = 0; i < t->held; i++) {
+    for (uint64_t i = 0; i < t->best_count; i++) {
         memcpy(o->set.keys + i * each, &t->best[i].key, each); /* little-endian: the low bytes */
         o->set.indices[i] = t->best[i].index;
     }
-    o->set.count = t->held;
+    o->set.count = t->best_count;
 }
 
 /* ---- the passes */
@@ -256,7 +256,7 @@ static uint64_t sampled_key(struct top *t, struct order_ties *ties, uint64_t *li
     return key;
 }
 
-/* Narrows the range of the last element that is wanted until at most so many more than the k are on the wanted side of it. */
+/* Narrows the range of the last element that is wanted until at most `most` more than the k are on the wanted side of it. */
 static void narrow_last(struct top *t, struct order_target *last, uint64_t most)
 {
     for (uint64_t more = UINT64_MAX; order_is_open(last, 1) && more > most && !t->o.error->shared;) {
@@ -356,12 +356,12 @@ static void gather(struct top *t)
     const uint64_t k = t->k;
     if (!order_failed(o)) { /* else there may be no room */
         keep_best(t);
-        t->best[k].index = t->held;
+        t->best[k].index = t->best_count;
     }
     struct candidate *const all = comm_gather_all(&o->ctx->comm, t->best, (k + 1) * sizeof *t->best, o->error);
     if (all == NULL)
         return;
-    t->held = 0;
+    t->best_count = 0;
     for (int rank = 0; rank < o->ctx->comm.size; rank++) {
         const struct candidate *const list = all + (uint64_t)rank * (k + 1);
         for (uint64_t i = 0; i < list[k].index; i++)

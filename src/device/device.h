@@ -143,7 +143,7 @@ struct backend {
     const struct deliverer *deliverer; /* NULL: the host waits for folds, and stores results itself */
 };
 
-/* Of so many threads those that make buffers, and copy to a device: its driver has threads of its own, which load kernels meanwhile. One that found no core would
+/* Those of `threads` threads that make buffers, and copy to a device: its driver has threads of its own, which load kernels meanwhile. One that found no core would
    keep the others waiting. */
 static inline int copying_threads(int threads) { return threads - threads / 8; }
 

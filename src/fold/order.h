@@ -209,7 +209,7 @@ struct order_cut {
 struct order_target {
     uint64_t rank, low, last, below;
     uint64_t count; /* elements with a key in [low, last], or more, up to all */
-    uint64_t room;  /* its key need not be known better if these are so many, at most */
+    uint64_t room;  /* its key need not be known better if `count` is at most this */
 };
 HOST_DEVICE bool order_target_is_open(const struct order_target *target) { return target->low < target->last && target->count > target->room; }
 
@@ -253,7 +253,7 @@ HOST_DEVICE void order_target_narrow(struct order_target *target, const struct o
 
 /* How many are kept is chosen so that a bracket misses once in ten thousand times, */
 #define ORDER_DEVIATIONS 4.0
-/* and is at most one in so many elements. */
+/* and is at most one of this number of elements. */
 #define ORDER_KEPT_PART 16
 
 /* A sample of pieces, of `each` neighbours, is worth as much as one of elements that lie apart, divided by this: the variance of how many elements of a piece are
@@ -432,8 +432,8 @@ struct order_work {
     const struct order_cut *cuts;          /* host memory, in ascending order */
     uint32_t cut_count, digits;            /* how many, and their counters */
     const struct order_target *targets;    /* host memory, in ascending order of their ranks. A search answers with what is known of them then */
-    uint32_t target_count, rounds;         /* how many; at most so many rounds */
-    uint64_t sample;                       /* of a chain: of at most so many elements */
+    uint32_t target_count, rounds;         /* how many; the most rounds of a search */
+    uint64_t sample;                       /* of a chain: its elements, at most */
     const double *q;                       /* of a chain: quantiles, in ascending order, */
     uint32_t q_count;                      /* how many. 0: top-k. The one target has a rank among the largest elements of a sample's groups, from 0, below
                                               ORDER_CHAIN_TOP, and room for those that equal it or are larger */
@@ -450,11 +450,11 @@ struct order_work {
     uint64_t *answer;   /* pinned host memory, at 16 bytes, to which the device writes its `answered` bytes of counts, which then are 0; NULL: it does not */
     size_t answered;    /* the last two of these counters are the device's own */
     bool short_counts;  /* of even bins: counters are uint32_t, the device's own two of them */
-    uint64_t answer_room; /* with indices: behind the counts there is room for so many indices, and behind these for as many keys: what is kept first
+    uint64_t answer_room; /* with indices: behind the counts the number of indices that there is room for, and behind these of as many keys: what is kept first
                              is written there, too */
     void *keys;         /* where kept elements' keys go, in any order: device memory of the elements' size; NULL: none are kept */
     uint64_t *indices;  /* and their indices; NULL: not wanted */
-    uint64_t capacity;  /* room for so many; counts[ORDER_KEPT] is larger if some did not find room */
+    uint64_t capacity;  /* elements that there is room for; counts[ORDER_KEPT] is larger if some did not find room */
 };
 
 /* ---- of keys, on the host. Those of NaN, and only those, are above order_last */

@@ -17,14 +17,7 @@ allfold_type rows_type(allfold_fold fold, size_t i, allfold_type type, allfold_t
         return asked;
     if (kind == RESULT_REAL || type_kind(type) == 'f')
         return ALLFOLD_F64;
-    return kind == RESULT_ELEMENT && type_kind(type) == 'i' ? ALLFOLD_INT64 : ALLFOLD_UINT64;
-}
-
-bool rows_indexed(allfold_fold fold, size_t i)
-{
-    if (fold == ALLFOLD_STATS)
-        return i == STATISTIC_MIN || i == STATISTIC_MAX;
-    return fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX || ((int)fold == FOLD_LOG_PROBS && i == 3);
+    return kind != RESULT_MAGNITUDE && type_kind(type) == 'i' ? ALLFOLD_INT64 : ALLFOLD_UINT64;
 }
 
 /* The type of the values that elements stand for. */

@@ -8,7 +8,7 @@
 allfold_type rows_type(allfold_fold fold, size_t i, allfold_type type, allfold_type asked);
 
 /* Whether that result has an index, of the element that it is. */
-bool rows_indexed(allfold_fold fold, size_t i);
+static inline bool rows_indexed(allfold_fold fold, size_t i) { return fold_result_kind(fold, i) == RESULT_PLACED; }
 
 /* Arrays for one of the fold's results. Either may be NULL. */
 struct rows_output {

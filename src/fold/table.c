@@ -176,9 +176,9 @@ enum result_kind fold_result_kind(allfold_fold fold, size_t i)
     case ALLFOLD_SUM:
     case ALLFOLD_PROD:
     case ALLFOLD_MIN:
-    case ALLFOLD_MAX:
+    case ALLFOLD_MAX: return RESULT_ELEMENT;
     case ALLFOLD_ARGMIN:
-    case ALLFOLD_ARGMAX: return RESULT_ELEMENT;
+    case ALLFOLD_ARGMAX: return RESULT_PLACED;
     case ALLFOLD_FOLD_COUNT: break;
     }
     return (int)fold == FOLD_DOT || (int)fold == FOLD_COMPARE ? RESULT_ELEMENT : RESULT_REAL; /* of OTHER_FOLDS */

@@ -185,8 +185,8 @@ const char *fold_text(allfold_fold fold);     /* what it is, for --help */
     X(SUM, sum, ELEMENT)            \
     X(MEAN, mean, REAL)             \
     X(VARIANCE, variance, REAL)     \
-    X(MIN, min, ELEMENT)            \
-    X(MAX, max, ELEMENT)            \
+    X(MIN, min, PLACED)             \
+    X(MAX, max, PLACED)             \
     X(NORM1, norm1, MAGNITUDE)      \
     X(NORM2, norm2, REAL)           \
     X(NORMINF, norminf, MAGNITUDE)
@@ -197,8 +197,9 @@ enum statistic {
     STATISTIC_END
 };
 
-/* What a result is, from which its type follows where no format is asked for. A count of elements is never rounded to one. */
-enum result_kind { RESULT_REAL, RESULT_COUNT, RESULT_ELEMENT, RESULT_MAGNITUDE };
+/* What a result is, from which its type follows where no format is asked for. A count of elements is never rounded to one. PLACED: an element that
+   has an index. */
+enum result_kind { RESULT_REAL, RESULT_COUNT, RESULT_ELEMENT, RESULT_PLACED, RESULT_MAGNITUDE };
 enum result_kind fold_result_kind(allfold_fold fold, size_t i);
 const char *fold_result_name(allfold_fold fold, size_t i); /* "value" if the fold has one */
 

@@ -129,7 +129,7 @@ standin_objects = \
 	tests/emulation/standin/standin.o \
 	$(patsubst src/%.c,tests/emulation/standin/%.o,$(cuda_backend)) \
 	$(addprefix tests/emulation/standin/,$(filter kernels/%.o,$(libladder_a_SOURCES:.c=.o))) \
-	$(addprefix tests/emulation/standin/,$(filter bench/%.o,$(libbench_a_SOURCES:.c=.o))) \
+	$(addprefix tests/emulation/standin/,$(sort bench/absent.o $(filter bench/%.o,$(libbench_a_SOURCES:.c=.o)))) \
 	$(addprefix tests/emulation/standin/measure/,absent.o table.o times.o)
 tests_emulation_allfold_LDADD = \
 	$(emulation_begin) \

@@ -3,6 +3,7 @@
 
 #include "cli/commands/option_rows.h"
 #include "core/pieces.h"
+#include "fold/rows.h"
 
 enum {
     INPUT_OPTIONS = OPTIONS_TYPE | OPTIONS_RAW | OPTIONS_SLICE | OPTIONS_MISSING | OPTIONS_LEVEL | OPTIONS_CHECKPOINT | OPTIONS_DEVICE
@@ -21,9 +22,8 @@ enum {
 static unsigned fold_refused(const struct command *command)
 {
     const allfold_fold fold = (allfold_fold)command->which;
-    const bool index = fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX;
     return (fold_has_nan_choice(fold) ? 0 : OPTIONS_NAN) | (fold_has_level_choice(fold) ? 0 : OPTIONS_LEVEL)
-           | (index ? 0 : OPTIONS_VALUES) | (fold_has_variance(fold) ? 0 : OPTIONS_DDOF)
+           | (rows_indexed(fold, 0) ? 0 : OPTIONS_VALUES) | (fold_has_variance(fold) ? 0 : OPTIONS_DDOF)
            | (weights_fold(fold) != ALLFOLD_FOLD_COUNT ? 0 : OPTIONS_WEIGHTS);
 }
 

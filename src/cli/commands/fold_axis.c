@@ -9,13 +9,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bool is_netcdf(const char *path) { return path != NULL && file_name_ends(path, ".nc"); }
 /* Whether such a file has several arrays. */
 static bool is_of_several(const char *path) { return is_netcdf(path) || (path != NULL && file_name_ends(path, ".npz")); }
-
-static bool has_index(allfold_fold fold) { return fold == ALLFOLD_ARGMIN || fold == ALLFOLD_ARGMAX; }
 
 static void add_array(struct fold_axis *f, const char *name, size_t result, bool indices)
 {
@@ -31,7 +28,7 @@ static void add_array(struct fold_axis *f, const char *name, size_t result, bool
 static void list_arrays(const struct settings *settings, struct fold_axis *f)
 {
     const allfold_fold fold = (allfold_fold)settings->command->which;
-    if (has_index(fold)) {
+    if (rows_indexed(fold, 0)) {
         add_array(f, allfold_fold_name(fold), 0, true);
         if (settings->values != NULL || settings->output == NULL || is_of_several(settings->output))
             add_array(f, "value", 0, false);
@@ -40,7 +37,7 @@ static void list_arrays(const struct settings *settings, struct fold_axis *f)
     for (size_t i = 0; i < allfold_result_count(fold); i++) {
         const char *const name = fold == ALLFOLD_STATS ? fold_result_name(fold, i) : allfold_fold_name(fold);
         add_array(f, name, i, false);
-        if (fold == ALLFOLD_STATS && (strcmp(name, "min") == 0 || strcmp(name, "max") == 0)) {
+        if (rows_indexed(fold, i)) {
             char index[32];
             snprintf(index, sizeof index, "arg%s", name);
             add_array(f, index, i, true);

@@ -173,26 +173,21 @@ static allfold_status cpu_order(struct queue *queue, const struct order_work *wo
     return host_order(work, queue->bytes == 0 ? queue->device->threads : 1, error);
 }
 
-static enum monoid cpu_softmax_monoid(const struct softmax_work *work)
-{
-    return softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level);
-}
-
 static allfold_status cpu_softmax_begin(struct queue *queue, const struct softmax_work *work, bool single_rank, struct error *error)
 {
-    struct cpu_queue *const cpu = (struct cpu_queue *)queue;
-    cpu->softmax = *work;
-    cpu->single_rank = single_rank;
-    return cpu_fold(queue, &(struct work){cpu_softmax_monoid(work), work->x_type, work->x, work->box.length, 0, NULL, NULL}, error);
+    const enum monoid monoid = softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level);
+    (void)single_rank;
+    ((struct cpu_queue *)queue)->softmax = *work;
+    return cpu_fold(queue, &(struct work){monoid, work->x_type, work->x, work->box.length, 0, NULL, NULL}, error);
 }
 
 static allfold_status cpu_softmax_finish(struct queue *queue, const struct softmax_constants *constants, struct error *error)
 {
-    struct cpu_queue *const cpu = (struct cpu_queue *)queue;
+    const struct softmax_work *const work = &((struct cpu_queue *)queue)->softmax;
     struct softmax_constants own;
-    if (cpu->single_rank)
-        softmax_constants_set(cpu_softmax_monoid(&cpu->softmax), queue->partial, &own);
-    cpu_softmax_axis(queue, &cpu->softmax, cpu->single_rank ? &own : constants, PLACE_HOST, error);
+    if (constants == NULL)
+        softmax_constants_set(softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level), queue->partial, &own);
+    cpu_softmax_axis(queue, work, constants != NULL ? constants : &own, PLACE_HOST, error);
     return error->status;
 }
 

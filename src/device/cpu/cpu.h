@@ -21,8 +21,7 @@ struct cpu_device {
 struct cpu_queue {
     struct queue queue;
     struct partial partial;
-    struct softmax_work softmax; /* begun, and where x is the whole array */
-    bool single_rank;
+    struct softmax_work softmax; /* begun */
     unsigned char *blocks; /* of a queue without staging: partials of blocks, as close as their size allows, for all threads */
     struct cpu_scratch *scratch; /* of all threads, for columns: axis.c */
     void *shared;          /* of the first of some queues: the staging buffers of all */

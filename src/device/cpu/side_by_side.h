@@ -148,8 +148,8 @@ static const double *weights_at(const struct side_fold *fold, uint64_t c, uint64
     return buffer;
 }
 
-/* Folds a run of the columns from c on, COLUMNS_ACROSS at most, by the tile function of rows: those that are not held, or all. */
-static void fold_transposed(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns, const unsigned char *held)
+/* Folds a run of the columns from c on, COLUMNS_ACROSS at most, by the tile function of rows: those that are not settled, or all. */
+static void fold_transposed(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns, const unsigned char *settled)
 {
     const struct side_by_side *const f = fold->f;
     struct columns some = f->x;
@@ -162,7 +162,7 @@ static void fold_transposed(const struct side_fold *fold, struct range run, uint
         const double *weights = NULL;
         columns_take(&some, &fold->conversion, run.first + done, (uint32_t)range.count, values);
         for (uint32_t i = 0; i < columns; i++) {
-            if (held != NULL && held[i])
+            if (settled != NULL && settled[i])
                 continue;
             if (weights == NULL || f->weights.inner != 0)
                 weights = weights_at(fold, c + i, run.first + done, (uint32_t)range.count, gathered);
@@ -187,20 +187,20 @@ static void take_run(const struct side_fold *fold, const struct columns *x, stru
     }
 }
 
-/* Folds a run of those of the columns from c on that lanes do not hold; some by themselves, many together. Returns their number. */
-static uint32_t fold_others(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns, const unsigned char *held)
+/* Folds a run of those of the columns from c on that lanes have not settled; some by themselves, many together. Returns their number. */
+static uint32_t fold_others(const struct side_fold *fold, struct range run, uint32_t c, uint32_t columns, const unsigned char *settled)
 {
     uint32_t others = 0;
     for (uint32_t from = 0, n; from < columns; from += n) {
         n = columns - from < COLUMNS_ACROSS ? columns - from : COLUMNS_ACROSS;
         uint32_t some = 0;
         for (uint32_t i = from; i < from + n; i++)
-            some += !held[i];
+            some += !settled[i];
         others += some;
         if (some > n / 8)
-            fold_transposed(fold, run, c + from, n, held + from);
+            fold_transposed(fold, run, c + from, n, settled + from);
         for (uint32_t i = from; i < from + n && some <= n / 8; i++)
-            if (!held[i])
+            if (!settled[i])
                 fold_transposed(fold, run, c + i, 1, NULL);
     }
     return others;
@@ -211,13 +211,13 @@ static uint32_t fold_lanes(const struct side_fold *fold, struct range run, uint3
 {
     const void *const state = fold->f->buffers->lanes;
     struct columns some = fold->f->x;
-    unsigned char held[FOLD_COLUMNS];
+    unsigned char settled[FOLD_COLUMNS];
     some.x = (const char *)some.x + c * types[some.type].element_bytes;
     some.columns = columns;
     take_run(fold, &some, run);
     for (uint32_t i = 0; i < columns; i++)
-        held[i] = fold->lanes->settle(state, i, partial_of(fold, c + i), fold->f->first + run.first);
-    return fold_others(fold, run, c, columns, held);
+        settled[i] = fold->lanes->settle(state, i, partial_of(fold, c + i), fold->f->first + run.first);
+    return fold_others(fold, run, c, columns, settled);
 }
 
 /* Stores the results that lanes hold. */

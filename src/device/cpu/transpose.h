@@ -104,7 +104,7 @@ static void transpose_singly(struct matrix to, struct matrix from, uint32_t rows
         }
 }
 
-/* Asks for rows that come soon: rows that lie far apart are no stream that the processor sees. */
+/* Prefetches rows that come soon: rows that lie far apart are no stream that the processor sees. */
 static inline void prefetch_rows(struct matrix from, uint32_t row, uint32_t rows, size_t bytes)
 {
     for (uint32_t r = row; r < row + rows; r++)
