@@ -111,7 +111,7 @@ static allfold_status softmax_source(allfold_context *context, const allfold_cal
     struct axis_array array = open_source(context, API_WRITE, prepared, error);
     struct memory_sink whole = core_memory_sink(context, error->status == ALLFOLD_OK ? y : NULL, prepared->operand.count, y_type);
     api_checked(context);
-    if (view_check_call(context, number ^ prepared->operand.of->key, error) == ALLFOLD_OK
+    if (comm_agree_call(&context->comm, number ^ prepared->operand.of->key, error) == ALLFOLD_OK
         && core_softmax_stream(context, call->logarithm != 0, &array, &whole.sink, error) == ALLFOLD_OK)
         core_unite(context, &whole, error);
     api_operand_close(&prepared->operand);

@@ -1,6 +1,8 @@
 /* Folds one array, two, or many, at once: calls of allfold.h. */
 #include "api.h"
 
+#include "fold/total.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,8 +108,7 @@ static allfold_status add_to_total(allfold_context *context, const struct api_fo
         } else if (next.type != total->type || next.monoid != total->monoid) {
             error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "expected arrays of one type for a total, at level fast all packed or none") != ALLFOLD_OK;
         } else {
-            monoid_shift(next.monoid, next.type, &next.partial, total->length);
-            monoid_combine(next.monoid, next.type, &total->partial, &next.partial);
+            monoid_append(next.monoid, next.type, &total->partial, total->length, &next.partial);
             total->count += next.count;
             total->length += next.length;
         }

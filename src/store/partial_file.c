@@ -2,6 +2,7 @@
 #include "store/partial_file.h"
 
 #include "array/file.h"
+#include "fold/total.h"
 #include "store/partial_version_2.h"
 #include "store/record_file.h"
 
@@ -88,8 +89,7 @@ allfold_status partial_file_merge(struct partial_file *a, const struct partial_f
     if (a->length > INT64_MAX || b->length > INT64_MAX - a->length)
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected no more than 2^63 - 1 elements in all, found %" PRIu64 " after %" PRIu64,
                          file_shown(path), b->length, a->length);
-    monoid_shift(monoid, a->type, &next, a->length);
-    monoid_combine(monoid, a->type, &a->partial, &next);
+    monoid_append(monoid, a->type, &a->partial, a->length, &next);
     a->count += b->count;
     a->length += b->length;
     return ALLFOLD_OK;
