@@ -69,7 +69,8 @@ libcore_a_SOURCES = \
 	src/fold/order.c \
 	src/fold/packed.c \
 	src/fold/rows.c \
-	src/fold/table.c
+	src/fold/table.c \
+	src/fold/total.c
 # Files and generators, and the pipelines that only the program has.
 libfiles_a_SOURCES = \
 	src/array/coordinate.c \
