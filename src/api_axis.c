@@ -134,14 +134,14 @@ static allfold_status softmax(allfold_context *context, struct api_view *prepare
     const bool empty = input.box.outer == 0 || input.box.length == 0 || input.box.inner == 0;
     const void *const elements = prepared->operand.of != NULL ? prepared->operand.count > 0 ? prepared->operand.of : NULL : empty ? NULL : input.x;
     api_check_softmax(&(struct api_output){y, y_type, elements, input.type}, &call, error);
-    struct sink sink = api_memory_sink(y, error->status == ALLFOLD_OK ? y_type : ALLFOLD_F32);
+    struct memory_sink sink = core_part_sink(y, error->status == ALLFOLD_OK ? y_type : ALLFOLD_F32);
     input.stream = call.stream;
     input.call = api_mix(api_mix(api_mix(2, y_type), call.logarithm != 0), input.type * 4 + input.cut);
     if (prepared->operand.of != NULL) {
         softmax_source(context, &call, prepared, y, y_type, api_mix(input.call, input.shape.folded));
     } else {
         api_checked(context);
-        core_softmax_axis(context, call.logarithm != 0, &input, &sink, error);
+        core_softmax_axis(context, call.logarithm != 0, &input, &sink.sink, error);
     }
     api_view_release(prepared);
     return error->status;

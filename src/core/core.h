@@ -149,6 +149,8 @@ struct memory_sink {
     uint64_t count;
 };
 struct memory_sink core_memory_sink(const struct allfold_context *ctx, void *elements, uint64_t count, allfold_type type);
+/* One for this rank's part alone, in memory that the device may write. */
+struct memory_sink core_part_sink(void *elements, allfold_type type);
 /* Agrees on *error. Collective. */
 allfold_status core_unite(struct allfold_context *ctx, const struct memory_sink *sink, struct error *error);
 
