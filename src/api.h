@@ -92,9 +92,6 @@ void api_fold_close(struct api_job *prepared);
 /* Gives the caller what was found, for which there is room. */
 void api_results_take(const struct fold_results *found, allfold_results *results);
 
-/* The caller's memory as a sink. */
-struct sink api_memory_sink(void *memory, allfold_type type);
-
 /* Refuses options that are not valid. A fold that does not exist then counts as ALLFOLD_SUM, to fail with the other ranks. */
 allfold_fold api_check_fold(allfold_fold fold, const allfold_call *call, size_t capacity, struct error *error);
 

@@ -111,7 +111,7 @@ static allfold_status softmax_source(allfold_context *context, const allfold_cal
     struct axis_array array = open_source(context, API_WRITE, prepared, error);
     struct memory_sink whole = core_memory_sink(context, error->status == ALLFOLD_OK ? y : NULL, prepared->operand.count, y_type);
     api_checked(context);
-    if (view_check_call(context, number ^ prepared->operand.of->key, error) == ALLFOLD_OK
+    if (comm_agree_call(&context->comm, number ^ prepared->operand.of->key, error) == ALLFOLD_OK
         && core_softmax_stream(context, call->logarithm != 0, &array, &whole.sink, error) == ALLFOLD_OK)
         core_unite(context, &whole, error);
     api_operand_close(&prepared->operand);
@@ -134,14 +134,14 @@ static allfold_status softmax(allfold_context *context, struct api_view *prepare
     const bool empty = input.box.outer == 0 || input.box.length == 0 || input.box.inner == 0;
     const void *const elements = prepared->operand.of != NULL ? prepared->operand.count > 0 ? prepared->operand.of : NULL : empty ? NULL : input.x;
     api_check_softmax(&(struct api_output){y, y_type, elements, input.type}, &call, error);
-    struct sink sink = api_memory_sink(y, error->status == ALLFOLD_OK ? y_type : ALLFOLD_F32);
+    struct memory_sink sink = core_part_sink(y, error->status == ALLFOLD_OK ? y_type : ALLFOLD_F32);
     input.stream = call.stream;
     input.call = api_mix(api_mix(api_mix(2, y_type), call.logarithm != 0), input.type * 4 + input.cut);
     if (prepared->operand.of != NULL) {
         softmax_source(context, &call, prepared, y, y_type, api_mix(input.call, input.shape.folded));
     } else {
         api_checked(context);
-        core_softmax_axis(context, call.logarithm != 0, &input, &sink, error);
+        core_softmax_axis(context, call.logarithm != 0, &input, &sink.sink, error);
     }
     api_view_release(prepared);
     return error->status;

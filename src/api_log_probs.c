@@ -67,8 +67,8 @@ allfold_status allfold_log_probs_gradient(allfold_context *context, const allfol
     api_check_softmax(&(struct api_output){y, y_type, empty ? NULL : input.x, input.type}, &call, error);
     if (!empty && (logsumexp == NULL || (uintptr_t)logsumexp % sizeof *logsumexp != 0 || (uintptr_t)scale % sizeof *scale != 0))
         error_set(error, ALLFOLD_BAD_ARGUMENT, "logsumexp is NULL, or it or scale is not aligned to 8 bytes");
-    struct sink sink = api_memory_sink(y, error->status == ALLFOLD_OK ? y_type : ALLFOLD_F32);
+    struct memory_sink sink = core_part_sink(y, error->status == ALLFOLD_OK ? y_type : ALLFOLD_F32);
     input.call = api_mix(input.call, 1 + (uint64_t)y_type);
     api_checked(context);
-    return core_log_probs_gradient(context, &input, &(struct gradient_input){logsumexp, scale, &sink}, error);
+    return core_log_probs_gradient(context, &input, &(struct gradient_input){logsumexp, scale, &sink.sink}, error);
 }

@@ -76,41 +76,20 @@ static void check_arrays(const allfold_array *arrays, size_t count, bool total, 
 
 /* ---- several arrays, of which some are sources: one after the other */
 
-/* What was folded so far of all joined. */
-struct total {
-    struct partial partial;
-    enum monoid monoid;
-    allfold_type type;
-    uint64_t count, length; /* without missing elements, and with them */
-};
-
 /* Adds an array to the total. Every rank holds the same. Collective. */
-static allfold_status add_to_total(allfold_context *context, const struct api_fold *given, struct total *total, struct fold_call *call)
+static allfold_status add_to_total(allfold_context *context, const struct api_fold *given, struct total *total)
 {
     struct error *const error = &context->error;
-    struct fold_results found = {0};
     struct api_job prepared;
     struct total next;
+    struct error own = {0};
     api_fold_prepare(context, given, &prepared, error);
-    prepared.job.partial = &next.partial;
-    prepared.job.unfinished = true;
-    *call = prepared.call;
-    call->level = call->packing != NULL ? ALLFOLD_LEVEL_EXACT : context->level;
-    next.type = call->packing != NULL ? ALLFOLD_F64 : prepared.job.type;
-    next.monoid = fold_monoid(call->fold, call->level, next.type);
-    if (core_reduce(context, call, &prepared.job, &found, error) == ALLFOLD_OK) {
-        next.count = found.count;
-        next.length = prepared.x.of != NULL ? prepared.x.count : found.count;
-        if (total->type == ALLFOLD_TYPE_NONE) {
-            *total = next;
-        } else if (next.type != total->type || next.monoid != total->monoid) {
-            error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "expected arrays of one type for a total, at level fast all packed or none") != ALLFOLD_OK;
-        } else {
-            monoid_shift(next.monoid, next.type, &next.partial, total->length);
-            monoid_combine(next.monoid, next.type, &total->partial, &next.partial);
-            total->count += next.count;
-            total->length += next.length;
-        }
+    prepared.job.total = &next;
+    if (core_reduce(context, &prepared.call, &prepared.job, NULL, error) == ALLFOLD_OK) {
+        next.length = prepared.x.of != NULL ? prepared.x.count : next.count;
+        if (total_append(total, &next, &own) != ALLFOLD_OK)
+            error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "expected arrays of one type for a total, at level fast all packed or none")
+                            != ALLFOLD_OK;
     }
     api_fold_close(&prepared);
     return error->status;
@@ -122,8 +101,8 @@ static allfold_status reduce_one_by_one(allfold_context *context, allfold_fold f
     struct error *const error = &context->error;
     const bool joined = options->total != 0;
     allfold_call call = *options;
+    const struct fold_call finishing = {.nan = options->nan, .result_type = options->result_type, .ddof = options->ddof};
     struct total total = {.type = ALLFOLD_TYPE_NONE};
-    struct fold_call finishing;
     allfold_result *const found = calloc(count, sizeof *found);
     call.total = 0;
     if (found == NULL)
@@ -132,7 +111,7 @@ static allfold_status reduce_one_by_one(allfold_context *context, allfold_fold f
     for (size_t i = 0; i < count && error->status == ALLFOLD_OK; i++) {
         const struct api_fold given = {.fold = fold, .x = &arrays[i], .call = &call, .capacity = 1};
         allfold_results one = {.results = &found[i], .capacity = 1};
-        if ((joined ? add_to_total(context, &given, &total, &finishing) : reduce(context, &given, &one)) != ALLFOLD_OK) {
+        if ((joined ? add_to_total(context, &given, &total) : reduce(context, &given, &one)) != ALLFOLD_OK) {
             const struct error own = *error;
             *error = (struct error){.shared = true};
             error_within(error, &own, "array %zu of %zu", i, count);
@@ -140,10 +119,9 @@ static allfold_status reduce_one_by_one(allfold_context *context, allfold_fold f
     }
     struct fold_results all;
     allfold_results one = {.results = results, .capacity = 1};
-    finishing.place = NULL;
     if (error->status == ALLFOLD_OK && !joined)
         memcpy(results, found, count * sizeof *found);
-    else if (error->status == ALLFOLD_OK && fold_finish(&finishing, &(struct folded){total.type, total.count, &total.partial}, &all, error) == ALLFOLD_OK)
+    else if (error->status == ALLFOLD_OK && total_finish(&total, &finishing, &all, error) == ALLFOLD_OK)
         api_results_take(&all, &one);
     free(found);
     return error->status;

@@ -1,18 +1,6 @@
 /* Takes softmax of the caller's memory, into the caller's memory: a call of allfold.h. */
 #include "api.h"
 
-#include <string.h>
-
-static allfold_status memory_write(struct sink *sink, uint64_t first, uint64_t count, const void *elements, struct error *error)
-{
-    const size_t bytes = allfold_type_bytes(sink->type);
-    (void)error;
-    memcpy((char *)sink->memory + first * bytes, elements, count * bytes);
-    return ALLFOLD_OK;
-}
-
-struct sink api_memory_sink(void *memory, allfold_type type) { return (struct sink){.write = memory_write, .type = type, .memory = memory}; }
-
 /* Elements that are written over before they are read, or that cannot be written. */
 static void check_output(const struct api_output *output, struct error *error)
 {
@@ -59,13 +47,13 @@ allfold_status allfold_softmax(allfold_context *context, const allfold_array *pa
     if (x.of != NULL)
         api_refuse_device(context, y, ALLFOLD_UNSUPPORTED, "the output of a source", error);
     api_operand_open(context, API_WRITE, &x, error);
-    struct sink sink = api_memory_sink(y, y_type);
-    struct memory_sink whole = core_memory_sink(context, error->status == ALLFOLD_OK && x.of != NULL ? y : NULL, x.count, y_type);
+    struct memory_sink sink = x.of == NULL ? core_part_sink(y, y_type)
+                                           : core_memory_sink(context, error->status == ALLFOLD_OK ? y : NULL, x.count, y_type);
     const struct job job = api_operand_job(&x, call.stream);
     api_checked(context);
-    core_softmax(context, call.logarithm != 0, &job, x.of != NULL ? &whole.sink : &sink, error);
+    core_softmax(context, call.logarithm != 0, &job, &sink.sink, error);
     if (x.of != NULL && error->status == ALLFOLD_OK)
-        core_unite(context, &whole, error);
+        core_unite(context, &sink, error);
     api_operand_close(&x);
     return error->status;
 }

@@ -31,6 +31,7 @@ libcore_a_SOURCES = \
 	src/comm/beside.c \
 	src/comm/comm.c \
 	src/comm/in_host.c \
+	src/comm/record.c \
 	src/comm/shared_memory.c \
 	src/comm/vectors.c \
 	src/core/begin.c \
@@ -68,7 +69,8 @@ libcore_a_SOURCES = \
 	src/fold/order.c \
 	src/fold/packed.c \
 	src/fold/rows.c \
-	src/fold/table.c
+	src/fold/table.c \
+	src/fold/total.c
 # Files and generators, and the pipelines that only the program has.
 libfiles_a_SOURCES = \
 	src/array/coordinate.c \
@@ -179,6 +181,7 @@ noinst_HEADERS += \
 	src/comm/comm.h \
 	src/comm/handle.h \
 	src/comm/in_host.h \
+	src/comm/record.h \
 	src/comm/shared_memory.h \
 	src/comm/vectors.h \
 	src/core/compare.h \
@@ -249,6 +252,7 @@ noinst_HEADERS += \
 	src/fold/sumexp_template.h \
 	src/fold/table.h \
 	src/fold/targets.h \
+	src/fold/total.h \
 	src/fold/weighted.h \
 	src/fold/weighted_sums.h \
 	src/store/checkpoint.h \

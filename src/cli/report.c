@@ -105,7 +105,6 @@ static double input_rate(const struct session *session, double seconds)
 }
 
 /* How the numbers were computed: docs/numerics.md. */
-static const char *level_name(allfold_level level) { return level == ALLFOLD_LEVEL_EXACT ? "exact" : "fast"; }
 
 const char *report_exchange_name(const struct session *session)
 {

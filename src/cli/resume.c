@@ -86,9 +86,7 @@ static void begin_anew(struct session *session, struct resumable *progress)
 {
     if (session_comm(session)->rank == 0 && !session->settings->quiet)
         text_tell(file_shown(session->settings->output), "what the checkpoint has of this output is gone: the work begins anew");
-    free(progress->state);
-    progress->state = NULL;
-    progress->state_bytes = 0;
+    progress_free_state(progress);
     progress->done = progress->furthest = 0;
     progress->save(progress, &session->error);
     session_agree(session);

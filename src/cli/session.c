@@ -284,13 +284,13 @@ void session_partial_begin(struct session *session)
     file->descriptor = comm->rank == 0 ? file->descriptor : -1;
 }
 
-void session_partial_end(struct session *session, const struct partial_file *partial)
+void session_partial_end(struct session *session, const struct total *total)
 {
     const bool first = session_comm(session)->rank == 0;
     if (session->settings->partial == NULL)
         return;
     if (first && session->error.status == ALLFOLD_OK)
-        partial_file_write(&session->partial, partial, &session->error);
+        partial_file_write(&session->partial, total, &session->error);
     finish_replacement(session, &session->partial, first);
 }
 

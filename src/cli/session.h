@@ -50,7 +50,7 @@ void session_write(struct session *session, const struct session_outputs *output
 /* The file of --partial, if it is given. It is created before the work, so that a name that cannot be written is refused at once.
    After the work it is written and renamed, or removed if session->error, agreed upon, holds an error. */
 void session_partial_begin(struct session *session);
-void session_partial_end(struct session *session, const struct partial_file *partial);
+void session_partial_end(struct session *session, const struct total *total);
 
 /* Ends the run: removes what was kept in case of a failure, if the run has not failed. */
 void session_end(struct session *session);

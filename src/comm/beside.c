@@ -4,17 +4,15 @@
 
 #include "comm/handle.h"
 #include "comm/in_host.h"
+#include "comm/record.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank gives. Its error, or its part. */
+/* What a rank gives. */
 struct beside_message {
-    struct error error;
-    uint64_t call, count;
-    enum monoid monoid;
-    allfold_type type;
-    struct partial partial;
+    struct record record;
+    struct error error; /* if it has failed */
 };
 
 struct comm_beside {
@@ -52,56 +50,33 @@ void comm_beside_close(struct comm_beside *beside)
 static void give(struct comm_beside *beside, const struct comm_part *part, const struct error *error)
 {
     struct beside_message *const mine = in_host_begin(&beside->in_host);
+    record_write(&mine->record, part, error->status != ALLFOLD_OK ? beside->in_host.rank : -1);
     mine->error = (struct error){.status = ALLFOLD_OK};
     if (error->status != ALLFOLD_OK)
         error_set(&mine->error, error->status, "rank %d on %s%s%s: %.*s", beside->in_host.rank, beside->host, beside->device[0] != '\0' ? ", " : "",
                   beside->device, ALLFOLD_ERROR_BYTES / 4 * 3, error->text);
-    mine->call = part->call;
-    mine->count = part->count;
-    mine->monoid = part->monoid;
-    mine->type = part->type;
-    memcpy(&mine->partial, part->partial, monoid_bytes(part->monoid, part->type));
     in_host_give(&beside->in_host);
-}
-
-/* *all becomes *all followed by the rank's, of the same call. */
-static void append(struct comm_part *all, const struct beside_message *message)
-{
-    struct partial next;
-    memcpy(&next, &message->partial, monoid_bytes(all->monoid, all->type));
-    monoid_shift(all->monoid, all->type, &next, all->count);
-    monoid_combine(all->monoid, all->type, all->partial, &next);
-    all->count += message->count;
 }
 
 allfold_status comm_beside_combine(struct comm_beside *beside, struct comm_part *part, struct error *error)
 {
     const struct in_host *const in_host = &beside->in_host;
-    struct partial partial;
-    struct comm_part all = *part;
+    struct record all, next;
     const void *found;
-    bool same = true;
-    all.partial = &partial;
-    all.count = 0;
-    monoid_identity(part->monoid, part->type, &partial);
     give(beside, part, error);
-    if (in_host->size > 1)
-        error->status = ALLFOLD_OK; /* its own comes back with rank and host */
     for (int rank = 0; rank < in_host->size; rank++) {
         in_host_take(in_host, rank, &found);
-        const struct beside_message *const message = found;
-        if (message->error.status != ALLFOLD_OK && error->status == ALLFOLD_OK)
-            *error = message->error;
-        same = same && (message->error.status != ALLFOLD_OK
-                        || (message->call == part->call && message->monoid == part->monoid && message->type == part->type));
-        if (same && message->error.status == ALLFOLD_OK)
-            append(&all, message);
+        memcpy(rank == 0 ? &all : &next, found, ((const struct header *)found)->length);
+        if (rank > 0)
+            record_append(&all, &next);
     }
-    if (!same)
-        error_set(error, ALLFOLD_BAD_ARGUMENT, "the ranks made different calls: folds must be the same on all, in the same order");
-    if (error->status == ALLFOLD_OK) {
-        memcpy(part->partial, &partial, monoid_bytes(part->monoid, part->type));
-        part->count = all.count;
+    if (all.header.failed_rank >= 0 && in_host->size > 1) { /* its own comes back with rank and host */
+        in_host_take(in_host, all.header.failed_rank, &found);
+        *error = ((const struct beside_message *)found)->error;
+    } else if (all.header.mismatch) {
+        record_refuse(error);
+    } else if (error->status == ALLFOLD_OK) {
+        record_read(&all, part);
     }
     return error->status;
 }

@@ -1,33 +1,15 @@
-/* Exchanges partials and agrees on errors, over MPI: see comm.h. A record carries a partial and the rank's status, so
-   agreement costs no message of its own. A record also names its call: ranks that make different calls get an error, not a
-   wrong result. */
+/* Exchanges records (record.h) and agrees on errors, over MPI: see comm.h. */
 #include "comm/comm.h"
 
 #include "base/elements.h"
 #include "comm/handle.h"
 #include "comm/in_host.h"
+#include "comm/record.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What a rank sends in an exchange, before its partial. */
-struct header {
-    uint64_t count, call;
-    int32_t failed_rank; /* -1 if no rank has failed */
-    uint8_t mismatch;    /* 1: ranks made different calls */
-    uint8_t monoid, type;
-    uint16_t records;    /* of the first record: how many there are, one behind the other */
-    uint16_t length;     /* of the first record: bytes of all */
-    uint16_t bytes;      /* of the partial; 0: the record is an agreement */
-};
-_Static_assert((int)MONOID_COUNT <= UINT8_MAX && (int)ALLFOLD_TYPE_COUNT <= UINT8_MAX && COMM_BYTES_MOST <= UINT16_MAX,
-               "a header has 8 bits for the monoid, 8 for the type, 16 for lengths");
-struct record {
-    struct header header;
-    struct partial partial;
-};
 
 /* One record or several: what a rank sends in an exchange. */
 union message {
@@ -42,7 +24,7 @@ union message {
 
 /* The bytes of a record that MPI sends, whatever the monoid: ranks that make different calls must still exchange messages that
    match. A sum at level exact fits. Wider partials are sent once all ranks are known to make the same call. */
-enum { HEADER_BYTES = offsetof(struct record, partial), RECORD_BYTES = 640 };
+enum { RECORD_BYTES = 640 };
 
 struct comm_mpi {
     MPI_Comm comm;          /* a duplicate of the caller's */
@@ -52,26 +34,6 @@ struct comm_mpi {
     MPI_Op append;
     union message all, agreed; /* results; zero at first, not on a stack, so that no unset byte is sent */
 };
-
-/* *a becomes *a followed by *b. *b is destroyed. */
-static void append_record(struct record *a, struct record *b)
-{
-    struct header *const mine = &a->header;
-    const struct header *const next = &b->header;
-    if (mine->failed_rank >= 0 || next->failed_rank >= 0) {
-        mine->failed_rank = mine->failed_rank >= 0 ? mine->failed_rank : next->failed_rank;
-        return;
-    }
-    mine->mismatch |= next->mismatch || mine->monoid != next->monoid || mine->type != next->type || mine->call != next->call;
-    if (!mine->mismatch && mine->bytes > 0) {
-        if ((mine->call & COMM_WHOLE_INDICES) == 0)
-            monoid_shift((enum monoid)mine->monoid, (allfold_type)mine->type, &b->partial, mine->count);
-        monoid_combine((enum monoid)mine->monoid, (allfold_type)mine->type, &a->partial, &b->partial);
-    }
-    mine->count += next->count;
-}
-
-static size_t record_bytes(size_t partial_bytes) { return (HEADER_BYTES + partial_bytes + 15) / 16 * 16; }
 
 /* Combines messages record by record. A record of another call may have another length: those behind it are not looked at. */
 static void append_message(union message *a, union message *b)
@@ -84,7 +46,7 @@ static void append_message(union message *a, union message *b)
     size_t at = 0;
     for (int i = 0; i < first->records; i++) {
         struct record *const mine = (struct record *)(a->bytes + at);
-        append_record(mine, (struct record *)(b->bytes + at));
+        record_append(mine, (struct record *)(b->bytes + at));
         if (mine->header.failed_rank >= 0 || mine->header.mismatch) {
             first->failed_rank = mine->header.failed_rank;
             first->mismatch = mine->header.mismatch;
@@ -263,13 +225,6 @@ void comm_close(struct comm *comm)
 
 /* ---- the exchange */
 
-static allfold_status refuse_mismatch(struct error *error)
-{
-    error->shared = true;
-    return error_set(error, ALLFOLD_BAD_ARGUMENT,
-                     "the ranks made different calls: fold or softmax, element types and options must be the same on all");
-}
-
 static void message_copy(union message *to, const void *from) { memcpy(to, from, ((const struct header *)from)->length); }
 
 /* Combines the messages of the host's ranks, in rank order, in mpi->all. Those of other calls may have other lengths. */
@@ -355,43 +310,31 @@ static int append_all(struct comm *comm, size_t bytes)
     return comm->hosts == 1 ? code : pass_back(mpi, bytes, code);
 }
 
-size_t comm_bytes(const struct comm_part *part) { return record_bytes(monoid_bytes(part->monoid, part->type)); }
+size_t comm_bytes(const struct comm_part *part) { return record_bytes(part_bytes(part)); }
 
-/* Writes the parts to a message, or without any an agreement. Returns its bytes. */
+/* Writes the parts to a message. Returns its bytes. */
 static size_t message_write(const struct comm *comm, const struct comm_part *parts, int count, bool failed, union message *message)
 {
-    const int32_t failed_rank = failed ? comm->rank : -1;
-    size_t at = 0;
-    if (count == 0) {
-        message->record.header = (struct header){.failed_rank = failed_rank, .records = 1, .call = CALL_AGREE};
-        at = HEADER_BYTES;
-    }
+    size_t at = 0, end = 0;
     for (int i = 0; i < count; i++) {
-        const struct comm_part *const part = &parts[i];
-        struct record *const record = (struct record *)(message->bytes + at);
-        const size_t bytes = monoid_bytes(part->monoid, part->type);
-        record->header = (struct header){.count = part->count, .failed_rank = failed_rank, .records = (uint16_t)(i == 0 ? count : 1),
-                                         .monoid = (uint8_t)part->monoid, .type = (uint8_t)part->type, .call = part->call,
-                                         .bytes = (uint16_t)bytes};
-        memcpy(&record->partial, part->partial, bytes);
-        at += i + 1 < count ? comm_bytes(part) : HEADER_BYTES + bytes;
+        end = at + record_write((struct record *)(message->bytes + at), &parts[i], failed ? comm->rank : -1);
+        at += comm_bytes(&parts[i]);
     }
-    message->record.header.length = (uint16_t)at;
-    return at;
+    message->record.header.records = (uint16_t)count;
+    message->record.header.length = (uint16_t)end;
+    return end;
 }
 
 static void message_read(const union message *message, struct comm_part *parts, int count)
 {
     size_t at = 0;
     for (int i = 0; i < count; i++) {
-        const struct record *const record = (const struct record *)(message->bytes + at);
-        memcpy(parts[i].partial, &record->partial, monoid_bytes(parts[i].monoid, parts[i].type));
-        parts[i].count = record->header.count;
+        record_read((const struct record *)(message->bytes + at), &parts[i]);
         at += comm_bytes(&parts[i]);
     }
 }
 
-/* One exchange; without parts it is an agreement only. The phase is exchange meanwhile, and the one before on return. */
+/* One exchange. The phase is exchange meanwhile, and the one before on return. */
 allfold_status comm_combine_all(struct comm *comm, struct comm_part *parts, int count, struct error *error)
 {
     const enum phase before = phase_enter(comm->progress, PHASE_EXCHANGE);
@@ -403,19 +346,24 @@ allfold_status comm_combine_all(struct comm *comm, struct comm_part *parts, int 
     else if (all->record.header.failed_rank >= 0)
         share_error(comm, comm->mpi->comm, all->record.header.failed_rank, before, error);
     else if (comm->different_calls)
-        refuse_mismatch(error);
+        record_refuse(error);
     else
         message_read(all, parts, count);
     phase_enter(comm->progress, before);
     return error->status;
 }
 
-allfold_status comm_agree(struct comm *comm, struct error *error) { return comm_combine_all(comm, NULL, 0, error); }
-
 allfold_status comm_combine(struct comm *comm, struct comm_part *part, struct error *error)
 {
     return comm_combine_all(comm, part, 1, error);
 }
+
+allfold_status comm_agree_call(struct comm *comm, uint64_t call, struct error *error)
+{
+    return comm_combine(comm, &(struct comm_part){.call = call}, error);
+}
+
+allfold_status comm_agree(struct comm *comm, struct error *error) { return comm_agree_call(comm, CALL_AGREE, error); }
 
 int comm_fit(const struct comm_part *parts, int count)
 {
@@ -455,13 +403,13 @@ allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t 
     return error->status;
 }
 
-static void *gather(struct comm *comm, const void *memory, size_t bytes, bool everywhere, struct error *error)
+static void *gather(struct comm *comm, uint64_t call, const void *memory, size_t bytes, bool everywhere, struct error *error)
 {
     const bool takes = everywhere || comm->rank == 0;
     void *all = takes ? malloc((size_t)comm->size * bytes) : NULL;
     if (takes && all == NULL)
         error_set(error, ALLFOLD_NO_MEMORY, "no memory for %zu bytes from each of %d ranks", bytes, comm->size);
-    if (comm_agree(comm, error) == ALLFOLD_OK && comm->size == 1)
+    if (comm_agree_call(comm, call, error) == ALLFOLD_OK && comm->size == 1)
         return memcpy(all, memory, bytes);
     if (error->status == ALLFOLD_OK) {
         const int n = (int)bytes;
@@ -479,12 +427,17 @@ static void *gather(struct comm *comm, const void *memory, size_t bytes, bool ev
 
 void *comm_gather(struct comm *comm, const void *memory, size_t bytes, struct error *error)
 {
-    return gather(comm, memory, bytes, false, error);
+    return gather(comm, CALL_AGREE, memory, bytes, false, error);
 }
 
 void *comm_gather_all(struct comm *comm, const void *memory, size_t bytes, struct error *error)
 {
-    return gather(comm, memory, bytes, true, error);
+    return gather(comm, CALL_AGREE, memory, bytes, true, error);
+}
+
+void *comm_gather_call(struct comm *comm, uint64_t call, const void *memory, size_t bytes, struct error *error)
+{
+    return gather(comm, call, memory, bytes, true, error);
 }
 
 allfold_status comm_count(struct comm *comm, bool yes, int *count, struct error *error)

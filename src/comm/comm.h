@@ -26,6 +26,8 @@ void comm_close(struct comm *comm);
 /* Makes one rank's error every rank's. On return *error is that of the lowest rank that failed (its text then begins with that
    rank and host), or none. */
 allfold_status comm_agree(struct comm *comm, struct error *error);
+/* The same, and it is an error unless `call` is the same on all ranks. */
+allfold_status comm_agree_call(struct comm *comm, uint64_t call, struct error *error);
 
 /* A rank's part of an exchange: input and result. */
 struct comm_part {
@@ -33,7 +35,7 @@ struct comm_part {
     enum monoid monoid;
     allfold_type type;
     uint64_t count;          /* elements: in, of this rank's part; out, of all */
-    struct partial *partial; /* in, of this rank's part; out, of all */
+    struct partial *partial; /* in, of this rank's part; out, of all; NULL: none, for an agreement */
 };
 
 /* In a call: the partials' indices are those of the whole array already. */
@@ -64,6 +66,8 @@ allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t 
 void *comm_gather(struct comm *comm, const void *memory, size_t bytes, struct error *error);
 /* The same, on every rank. */
 void *comm_gather_all(struct comm *comm, const void *memory, size_t bytes, struct error *error);
+/* The same with comm_agree_call. */
+void *comm_gather_call(struct comm *comm, uint64_t call, const void *memory, size_t bytes, struct error *error);
 
 /* Counts the ranks that say yes, whatever *error holds. */
 allfold_status comm_count(struct comm *comm, bool yes, int *count, struct error *error);

@@ -157,13 +157,15 @@ allfold_status core_compare(struct allfold_context *ctx, const struct compare_in
     const allfold_type type = compare_type(input->a_type, input->b_type);
     const struct fold_call call = {.fold = (allfold_fold)FOLD_COMPARE, .ddof = rule_number(input)};
     struct fold_results found;
-    struct partial partial;
+    struct total total;
     struct compare_alike alike;
     compare_open(ctx, input, false, &alike, error);
     const struct job job = {.type = type != ALLFOLD_TYPE_NONE ? type : ALLFOLD_F32, .source = alike.a, .second = alike.b, .rule = &rule,
-                            .range = alike.range, .stream = input->stream, .key = input->key, .partial = &partial};
-    if (core_reduce(ctx, &call, &job, &found, error) == ALLFOLD_OK)
-        take_result(input, &partial, &found, result);
+                            .range = alike.range, .stream = input->stream, .key = input->key, .total = &total};
+    if (core_reduce(ctx, &call, &job, NULL, error) == ALLFOLD_OK)
+        error->shared = total_finish(&total, &call, &found, error) != ALLFOLD_OK;
+    if (error->status == ALLFOLD_OK)
+        take_result(input, &total.partial, &found, result);
     compare_close(input, &alike);
     return error->status;
 }

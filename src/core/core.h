@@ -6,6 +6,7 @@
 #include "comm/comm.h"
 #include "core/resumable.h"
 #include "device/device.h"
+#include "fold/total.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -77,8 +78,7 @@ struct job {
     uint64_t key;          /* of a source that a caller passes: differs if the ranks pass different ones; has no bits that call numbers use; else 0 */
     void *stream;          /* for resident data: see allfold_call */
     struct resumable *progress; /* NULL: none is kept */
-    struct partial *partial; /* folds: gets the partial of the whole array; NULL: not wanted */
-    bool unfinished;         /* folds: that partial and result->count are all that is wanted */
+    struct total *total;     /* folds: gets the partial of the whole array, whose length is that of the elements in it, in place of a result; else NULL */
 };
 
 /* Whether the device makes the elements itself. */
@@ -149,6 +149,8 @@ struct memory_sink {
     uint64_t count;
 };
 struct memory_sink core_memory_sink(const struct allfold_context *ctx, void *elements, uint64_t count, allfold_type type);
+/* One for this rank's part alone, in memory that the device may write. */
+struct memory_sink core_part_sink(void *elements, allfold_type type);
 /* Agrees on *error. Collective. */
 allfold_status core_unite(struct allfold_context *ctx, const struct memory_sink *sink, struct error *error);
 

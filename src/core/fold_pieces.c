@@ -245,8 +245,7 @@ static allfold_status save(const struct batches *f, const struct team *team, str
     progress->state = state;
     progress->state_bytes = bytes;
     progress_save(f->p->ctx, progress, error);
-    free(state);
-    progress->state = NULL;
+    progress_free_state(progress);
     return error->status;
 }
 
@@ -266,9 +265,7 @@ static allfold_status restore(struct batches *f, const struct team *team, struct
     memcpy(f->partials, state + sizeof f->shards, results * f->p->stride);
     if (f->counts != NULL)
         memcpy(f->counts, state + sizeof f->shards + results * f->p->stride, results * sizeof *f->counts);
-    free(progress->state);
-    progress->state = NULL;
-    progress->state_bytes = 0;
+    progress_free_state(progress);
     const uint64_t bytes = team_pieces(team, f->shards) * f->p->outer * f->p->length * f->p->inner * allfold_type_bytes(f->p->array->type);
     progress_tell(f->p->ctx, "shards", f->shards, end, bytes);
     return error->status;
@@ -414,9 +411,7 @@ static uint64_t first_unit(const struct batches *f)
     if (progress == NULL)
         return 0;
     if (pieces_are_exchanged(f->p) && progress->furthest > progress->done) {
-        free(progress->state);
-        progress->state = NULL;
-        progress->state_bytes = 0;
+        progress_free_state(progress);
         progress->done = progress->furthest;
     }
     const uint64_t done = units_done(f->p);

@@ -2,6 +2,8 @@
    then one exchange takes all partials. Called by api_reduce.c. */
 #include "core/pipeline.h"
 
+#include "fold/total.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,8 +118,7 @@ static void join(const struct many_fold *m)
 {
     struct comm_part *const all = &m->parts[0];
     for (const struct comm_part *next = all + 1; next < all + m->job->count; next++) {
-        monoid_shift(next->monoid, next->type, next->partial, all->count);
-        monoid_combine(all->monoid, all->type, all->partial, next->partial);
+        monoid_append(all->monoid, all->type, all->partial, all->count, next->partial);
         all->count += next->count;
     }
 }

@@ -11,8 +11,8 @@
 /* ---- opening */
 
 struct opening {
-    uint64_t call, count;
-    int32_t type, has_range, on_host;
+    uint64_t count;
+    int32_t has_range, on_host;
     double range[2];
 };
 
@@ -20,9 +20,10 @@ struct opening {
 static void take_ranks(struct order *o, uint64_t call)
 {
     const struct comm *const comm = &o->ctx->comm;
-    const struct opening own = {.call = call ^ o->input->key, .count = o->input->range.count, .type = (int32_t)o->input->type,
-                                .has_range = o->has_range, .on_host = !o->ctx->device->backend->own_memory, .range = {o->range[0], o->range[1]}};
-    struct opening *const all = comm_gather_all(&o->ctx->comm, &own, sizeof own, o->error);
+    const struct opening own = {.count = o->input->range.count, .has_range = o->has_range, .on_host = !o->ctx->device->backend->own_memory,
+                                .range = {o->range[0], o->range[1]}};
+    const uint64_t number = (call ^ o->input->key) * 31 + o->input->type;
+    struct opening *const all = comm_gather_call(&o->ctx->comm, number, &own, sizeof own, o->error);
     uint64_t before = 0;
     for (int rank = 0; all != NULL && rank < comm->size; rank++) {
         before += rank < comm->rank ? all[rank].count : 0;
@@ -32,9 +33,6 @@ static void take_ranks(struct order *o, uint64_t call)
             memcpy(o->range, all[rank].range, sizeof o->range);
             o->has_range = true;
         }
-        if (all[rank].call != all[0].call || all[rank].type != all[0].type)
-            o->error->shared = error_set(o->error, ALLFOLD_BAD_ARGUMENT, "the ranks made different calls: what is asked for, element types and "
-                                         "options must be the same on all") != ALLFOLD_OK;
     }
     o->first = o->input->has_part ? before : o->input->range.first;
     free(all);

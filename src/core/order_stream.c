@@ -204,9 +204,7 @@ static void save(const struct stream *s, uint64_t shards)
     progress->state_bytes = state_bytes(s, set->count);
     if (progress_save(o->ctx, progress, &own) != ALLFOLD_OK && !order_failed(o))
         *o->error = own;
-    free(state);
-    progress->state = NULL;
-    progress->state_bytes = 0;
+    progress_free_state(progress);
 }
 
 /* The shards that are done. */
@@ -235,9 +233,7 @@ static uint64_t restore(struct stream *s, uint64_t shards)
     o->seen = saved.seen;
     o->set.count = saved.kept;
     o->set.overflowed = saved.overflowed != 0;
-    free(progress->state);
-    progress->state = NULL;
-    progress->state_bytes = 0;
+    progress_free_state(progress);
     return saved.shards;
 }
 

@@ -165,14 +165,12 @@ allfold_status core_reduce(struct allfold_context *ctx, const struct fold_call *
         return error->status;
     if (call.packing != NULL)
         packed_sum_unpack(call.packing, part.count, &partial);
-    if (job->partial != NULL)
-        *job->partial = partial;
-    if (job->unfinished) {
-        result->count = part.count;
+    const struct folded whole = {call.packing != NULL ? ALLFOLD_F64 : type, part.count, &partial};
+    if (job->total != NULL) {
+        *job->total = (struct total){call.fold, call.level, whole.type, part.count, part.count, partial};
         return ALLFOLD_OK;
     }
     /* every rank holds the same partial: the same result, or the same error */
-    const struct folded whole = {call.packing != NULL ? ALLFOLD_F64 : type, part.count, &partial};
     error->shared = fold_finish(&call, &whole, result, error) != ALLFOLD_OK;
     return error->status;
 }

@@ -136,7 +136,7 @@ allfold_status core_reduce_source(struct allfold_context *ctx, const struct fold
     const allfold_type type = call->packing != NULL ? ALLFOLD_F64 : array->type;
     struct memory_sink memory[RESULT_ARRAYS_MAX];
     struct sink *sinks[RESULT_ARRAYS_MAX] = {NULL};
-    if (view_check_call(ctx, number, error) != ALLFOLD_OK)
+    if (comm_agree_call(&ctx->comm, number, error) != ALLFOLD_OK)
         return error->status;
     for (size_t k = 0; k < 2 * fold_result_count(call->fold); k++)
         if (outputs[k] != NULL) {

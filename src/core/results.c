@@ -152,7 +152,7 @@ void close_arrays(struct reduction *r, struct error *error)
     }
 }
 
-/* ---- results of which each rank writes some, to memory of its own */
+/* ---- results in memory of which each rank writes some, or its part */
 
 static allfold_status write_memory(struct sink *sink, uint64_t first, uint64_t count, const void *elements, struct error *error)
 {
@@ -166,6 +166,11 @@ struct memory_sink core_memory_sink(const struct allfold_context *ctx, void *ele
     if (ctx->comm.size > 1 && elements != NULL)
         memset(elements, 0, count * allfold_type_bytes(type));
     return (struct memory_sink){{.write = write_memory, .type = type}, elements, count};
+}
+
+struct memory_sink core_part_sink(void *elements, allfold_type type)
+{
+    return (struct memory_sink){.sink = {.write = write_memory, .type = type, .memory = elements}, .elements = elements};
 }
 
 allfold_status core_unite(struct allfold_context *ctx, const struct memory_sink *sink, struct error *error)

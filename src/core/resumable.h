@@ -4,6 +4,8 @@
 
 #include "fold/table.h"
 
+#include <stdlib.h>
+
 struct sink;
 struct resumable {
     /* Takes what an earlier run has saved of this work: done, state, and furthest. Called once, on each rank, also if it has no elements;
@@ -27,3 +29,10 @@ struct resumable {
     struct sink *const *sinks; /* to which results go that `done` counts: they are made durable before it is saved */
     int sink_count;
 };
+
+static inline void progress_free_state(struct resumable *progress)
+{
+    free(progress->state);
+    progress->state = NULL;
+    progress->state_bytes = 0;
+}

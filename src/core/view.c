@@ -8,36 +8,22 @@
 
 /* What the ranks tell each other before any work. */
 struct extents {
-    uint64_t outer, length, inner, call, outputs, in_place;
+    uint64_t outer, length, inner, outputs, in_place;
 };
 
 /* Whether a rank's extents go with this rank's: all but that of the cut dimension are equal. */
 static bool goes_with(allfold_cut cut, const struct extents *mine, const struct extents *other)
 {
-    return mine->call == other->call && (cut == ALLFOLD_CUT_OUTER || mine->outer == other->outer)
-           && (cut == ALLFOLD_CUT_AXIS || mine->length == other->length) && (cut == ALLFOLD_CUT_INNER || mine->inner == other->inner);
+    return (cut == ALLFOLD_CUT_OUTER || mine->outer == other->outer) && (cut == ALLFOLD_CUT_AXIS || mine->length == other->length)
+           && (cut == ALLFOLD_CUT_INNER || mine->inner == other->inner);
 }
 
 static allfold_status refuse_extents(int rank, const struct extents *first, const struct extents *other, struct error *error)
 {
-    if (first->call != other->call)
-        return error_set(error, ALLFOLD_BAD_ARGUMENT,
-                         "the ranks made different calls: fold or softmax, element types, cut and options must be the same on all");
     return error_set(error, ALLFOLD_BAD_ARGUMENT,
                      "rank 0 has outer %" PRIu64 ", length %" PRIu64 ", inner %" PRIu64 " and rank %d has %" PRIu64 ", %" PRIu64
                      ", %" PRIu64 ": ranks may differ only in the dimension that they cut", first->outer, first->length, first->inner,
                      rank, other->outer, other->length, other->inner);
-}
-
-allfold_status view_check_call(struct allfold_context *ctx, uint64_t call, struct error *error)
-{
-    const struct extents mine = {.call = call};
-    struct extents *const all = comm_gather_all(&ctx->comm, &mine, sizeof mine, error);
-    for (int rank = 0; all != NULL && rank < ctx->comm.size; rank++)
-        if (all[rank].call != all[0].call)
-            error->shared = refuse_extents(rank, &all[0], &all[rank], error) != ALLFOLD_OK;
-    free(all);
-    return error->status;
 }
 
 struct kept_rows view_kept(const struct view *view, int rank)
@@ -163,8 +149,8 @@ allfold_status view_begin(struct view *view, struct error *error)
     p->stream = input->stream;
     if (error->status == ALLFOLD_OK)
         prepare(view, error);
-    const struct extents mine = {box->outer, box->length, box->inner, input->call, input->outputs, p->in_place};
-    struct extents *const all = comm_gather_all(&p->ctx->comm, &mine, sizeof mine, error);
+    const struct extents mine = {box->outer, box->length, box->inner, input->outputs, p->in_place};
+    struct extents *const all = comm_gather_call(&p->ctx->comm, input->call, &mine, sizeof mine, error);
     if (all == NULL)
         return error->status;
     if (take_extents(view, all, error) == ALLFOLD_OK && pieces_are_exchanged(p) && p->in_place && !view->by_host && view->array.length > 0)

@@ -53,9 +53,6 @@ struct view {
     uint64_t outputs;        /* axis_input's, of the ranks that get results; 0 if none does */
 };
 
-/* Agrees on *error, and that the ranks make one call: what view_begin does first, of no part. Collective. */
-allfold_status view_check_call(struct allfold_context *ctx, uint64_t call, struct error *error);
-
 /* Begins with all parts known, or fails on all ranks. Collective. view_end, which waits for all that is under way, is right in any case. */
 allfold_status view_begin(struct view *view, struct error *error);
 void view_end(struct view *view, struct error *error); /* local */

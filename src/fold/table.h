@@ -170,6 +170,7 @@ void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial
 
 /* The level that is reported if this level is asked for: another if the fold has one method. */
 allfold_level fold_level(allfold_fold fold, allfold_level level);
+static inline const char *level_name(allfold_level level) { return level == ALLFOLD_LEVEL_EXACT ? "exact" : "fast"; }
 /* The monoid for elements of the type. */
 enum monoid fold_monoid(allfold_fold fold, allfold_level level, allfold_type type);
 size_t fold_result_count(allfold_fold fold);  /* at most */

@@ -249,7 +249,6 @@ allfold_status checkpoint_end(struct checkpoint *checkpoint, bool succeeded, str
     if ((succeeded || checkpoint->fresh) && !((!linked || is_removed(name)) && is_removed(path)))
         error_errno(error, ALLFOLD_IO_ERROR, errno, "%s: cannot remove " WHAT, file_shown(path));
     let_go(checkpoint);
-    free(checkpoint->progress.state);
-    checkpoint->progress.state = NULL;
+    progress_free_state(&checkpoint->progress);
     return error->status;
 }

@@ -3,27 +3,14 @@
 #pragma once
 
 #include "array/replacement.h"
-#include "fold/table.h"
+#include "fold/total.h"
 
 /* Of files, and of the partials in checkpoints. Files of versions 2 (partial_version_2.h) and 3 are read, too, but for logsumexp at level exact, whose
    terms were others before version 4: the largest one's is taken out of their sum in the end. */
 enum { PARTIAL_VERSION = 4 };
 
-/* A partial, and what it is of. */
-struct partial_file {
-    allfold_fold fold;
-    allfold_level level;
-    allfold_type type;
-    uint64_t count;  /* elements in the partial */
-    uint64_t length; /* elements of the array, with those that were missing: what indices count */
-    struct partial partial;
-};
-
 /* Makes the temporary file; writes the partial to it. It is committed or discarded by the caller. */
 allfold_status partial_file_create(const char *path, struct replacement *replacement, struct error *error);
-allfold_status partial_file_write(const struct replacement *replacement, const struct partial_file *file, struct error *error);
+allfold_status partial_file_write(const struct replacement *replacement, const struct total *total, struct error *error);
 
-allfold_status partial_file_read(const char *path, struct partial_file *file, struct error *error);
-
-/* *a becomes *a followed by *b, which was read from the file named path; an error if they are not of one kind. */
-allfold_status partial_file_merge(struct partial_file *a, const struct partial_file *b, const char *path, struct error *error);
+allfold_status partial_file_read(const char *path, struct total *total, struct error *error);

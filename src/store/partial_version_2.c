@@ -56,26 +56,26 @@ static void take_squares(struct partial *partial)
 
 static void keep(struct partial *partial) { (void)partial; }
 
-bool partial_from_version_2(struct partial_file *file, uint64_t bytes)
+bool partial_from_version_2(struct total *total, uint64_t bytes)
 {
-    const size_t now = monoid_bytes(fold_monoid(file->fold, file->level, file->type), file->type);
-    const bool words = type_kind(file->type) != 'f' && file->level == ALLFOLD_LEVEL_EXACT;
-    const bool is_stats = type_kind(file->type) != 'f' && fold_has_variance(file->fold);
+    const size_t now = monoid_bytes(fold_monoid(total->fold, total->level, total->type), total->type);
+    const bool words = type_kind(total->type) != 'f' && total->level == ALLFOLD_LEVEL_EXACT;
+    const bool is_stats = type_kind(total->type) != 'f' && fold_has_variance(total->fold);
     size_t then = now;
     void (*take)(struct partial *) = keep;
     if (is_stats) {
         then = words ? sizeof(struct exact_stats) : sizeof(struct fast_stats);
         take = words ? take_stats : keep;
-    } else if (words && (file->fold == ALLFOLD_SUM || file->fold == ALLFOLD_MEAN || file->fold == ALLFOLD_NORM1)) {
+    } else if (words && (total->fold == ALLFOLD_SUM || total->fold == ALLFOLD_MEAN || total->fold == ALLFOLD_NORM1)) {
         then = sizeof(int64_t) * SUM_WORDS;
         take = take_sum;
-    } else if (words && file->fold == ALLFOLD_NORM2) {
+    } else if (words && total->fold == ALLFOLD_NORM2) {
         then = sizeof(int64_t) * SQUARES_WORDS;
         take = take_squares;
     }
     if (bytes != then)
         return false;
-    take(&file->partial);
-    memset(file->partial.bytes + now, 0, sizeof file->partial.bytes - now);
+    take(&total->partial);
+    memset(total->partial.bytes + now, 0, sizeof total->partial.bytes - now);
     return true;
 }

@@ -3,5 +3,5 @@
 
 #include "store/partial_file.h"
 
-/* Makes file->partial, of `bytes` bytes, of fold, level and type, what later versions have in its place. False: version 2 has no such partial. */
-bool partial_from_version_2(struct partial_file *file, uint64_t bytes);
+/* Makes total->partial, of `bytes` bytes, of fold, level and type, what later versions have in its place. False: version 2 has no such partial. */
+bool partial_from_version_2(struct total *total, uint64_t bytes);

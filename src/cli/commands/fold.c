@@ -8,18 +8,18 @@
 static void fold_one(struct session *session)
 {
     const struct settings *const settings = session->settings;
-    struct partial_file partial;
+    struct total total;
     struct fold_results result;
     session_describe(session, settings->operands, settings->operand_count);
     if (session->error.status == ALLFOLD_OK)
         session_partial_begin(session);
     if (session->error.status != ALLFOLD_OK)
         return;
-    fold_input(session, &partial);
-    fold_input_result(session, &partial, &result);
+    fold_input(session, &total);
+    fold_input_result(session, &total, &result);
     const double seconds = session_seconds(session);
     session_phases(session);
-    session_partial_end(session, &partial);
+    session_partial_end(session, &total);
     if (session->error.status == ALLFOLD_OK && session_comm(session)->rank == 0)
         report_fold(session, &result, seconds);
 }

@@ -4,10 +4,10 @@
 #include "cli/session.h"
 
 /* Folds session->input, which every rank has. Collective; session->missing is set, session->error agreed upon. */
-void fold_input(struct session *session, struct partial_file *partial);
+void fold_input(struct session *session, struct total *total);
 
-/* The result of such a partial: the same on all ranks, or the same error. */
-void fold_input_result(struct session *session, const struct partial_file *partial, struct fold_results *result);
+/* The result of such a total: the same on all ranks, or the same error. */
+void fold_input_result(struct session *session, const struct total *total, struct fold_results *result);
 
 /* Folds the arrays that the operands mean each for itself, or with --total one after the other. */
 void fold_many_run(struct session *session);

@@ -16,33 +16,30 @@ static void refuse_missing(struct session *session)
                                   file_shown(array_name(&session->input, name)), session->missing) != ALLFOLD_OK;
 }
 
-void fold_input(struct session *session, struct partial_file *partial)
+void fold_input(struct session *session, struct total *total)
 {
     const struct settings *const settings = session->settings;
     const allfold_fold fold = (allfold_fold)settings->command->which;
     struct job job;
-    struct fold_results counted = {0};
-    *partial = (struct partial_file){.fold = fold, .level = settings->context.level, .type = session->input.type, .length = session->input.count};
     const struct packing *const packing = fold == ALLFOLD_SUM || fold == ALLFOLD_MEAN ? array_keep_packed(&session->input) : NULL;
     session_source(session, &job);
-    job.partial = &partial->partial;
-    job.unfinished = true;
+    job.total = total;
     const struct fold_call call = {.fold = fold, .nan = settings->nan, .result_type = settings->output_type, .ddof = settings->ddof,
                                    .packing = packing};
-    core_reduce(session->context, &call, &job, &counted, &session->error);
+    core_reduce(session->context, &call, &job, NULL, &session->error);
     source_close(job.source);
-    partial->level = packing != NULL ? ALLFOLD_LEVEL_EXACT : partial->level;
-    partial->count = counted.count;
-    session->missing = partial->length - partial->count;
+    if (session->error.status != ALLFOLD_OK)
+        return;
+    total->length = session->input.count;
+    session->missing = total->length - total->count;
     refuse_missing(session);
 }
 
-void fold_input_result(struct session *session, const struct partial_file *partial, struct fold_results *result)
+void fold_input_result(struct session *session, const struct total *total, struct fold_results *result)
 {
     const struct settings *const settings = session->settings;
-    const struct fold_call call = {.fold = partial->fold, .level = partial->level, .nan = settings->nan, .result_type = settings->output_type,
-                                   .ddof = settings->ddof, .place = describe_place, .array = &session->input};
+    const struct fold_call call = {.nan = settings->nan, .result_type = settings->output_type, .ddof = settings->ddof, .place = describe_place,
+                                   .array = &session->input};
     if (session->error.status == ALLFOLD_OK)
-        session->error.shared
-            = fold_finish(&call, &(struct folded){partial->type, partial->count, &partial->partial}, result, &session->error) != ALLFOLD_OK;
+        session->error.shared = total_finish(total, &call, result, &session->error) != ALLFOLD_OK;
 }

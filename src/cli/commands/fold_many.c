@@ -60,16 +60,16 @@ static void name_error(struct session *session)
 static void fold_each(struct many *m)
 {
     struct session *const session = m->session;
-    struct partial_file partial;
+    struct total total;
     struct fold_results result;
     for (uint64_t i = 0; i < m->count && session->error.status == ALLFOLD_OK; i++) {
         share_input(m, i);
         if (session->error.status != ALLFOLD_OK)
             return;
-        fold_input(session, &partial);
+        fold_input(session, &total);
         if (session->error.status != ALLFOLD_OK)
             return;
-        fold_input_result(session, &partial, &result);
+        fold_input_result(session, &total, &result);
         if (session->error.status != ALLFOLD_OK)
             name_error(session);
         else if (session_comm(session)->rank == 0)
@@ -88,24 +88,25 @@ static void run_each(struct many *m)
 }
 
 /* Folds the arrays one after the other, and puts their partials together. */
-static void fold_total(struct many *m, struct partial_file *all)
+static void fold_total(struct many *m, struct total *all)
 {
     struct session *const session = m->session;
-    struct partial_file next;
-    char name[ARRAY_NAME_BYTES];
+    struct total next;
     for (uint64_t i = 0; i < m->count && session->error.status == ALLFOLD_OK; i++) {
         share_input(m, i);
         if (session->error.status != ALLFOLD_OK)
             return;
-        fold_input(session, i == 0 ? all : &next);
-        if (i == 0 || session->error.status != ALLFOLD_OK)
-            continue;
-        session->error.shared = partial_file_merge(all, &next, file_shown(array_name(&session->input, name)), &session->error) != ALLFOLD_OK;
+        fold_input(session, &next);
+        if (session->error.status != ALLFOLD_OK)
+            return;
+        session->error.shared = total_append(all, &next, &session->error) != ALLFOLD_OK;
+        if (session->error.shared)
+            name_error(session);
     }
 }
 
 /* The input that the report names. */
-static void describe_total(struct session *session, const struct partial_file *all)
+static void describe_total(struct session *session, const struct total *all)
 {
     const struct settings *const settings = session->settings;
     struct array_info *const input = &session->input;
@@ -125,7 +126,7 @@ static void describe_total(struct session *session, const struct partial_file *a
 static void run_total(struct many *m)
 {
     struct session *const session = m->session;
-    struct partial_file all;
+    struct total all = {.type = ALLFOLD_TYPE_NONE};
     struct fold_results result;
     fold_total(m, &all);
     if (session->error.status == ALLFOLD_OK)

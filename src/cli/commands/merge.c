@@ -4,39 +4,36 @@
 #include "cli/report.h"
 
 
-static allfold_status merge_files(const struct settings *settings, struct partial_file *all, struct error *error)
+static allfold_status merge_files(const struct settings *settings, struct total *all, struct error *error)
 {
-    for (int i = 0; i < settings->operand_count; i++) {
-        struct partial_file next;
-        if (partial_file_read(settings->operands[i], &next, error) != ALLFOLD_OK)
-            return error->status;
-        if (i == 0)
-            *all = next;
-        else if (partial_file_merge(all, &next, settings->operands[i], error) != ALLFOLD_OK)
-            return error->status;
-    }
-    return ALLFOLD_OK;
+    struct total next;
+    struct error own = {0};
+    for (int i = 0; i < settings->operand_count && error->status == ALLFOLD_OK; i++)
+        if (partial_file_read(settings->operands[i], &next, error) == ALLFOLD_OK) {
+            total_append(all, &next, &own);
+            error_within(error, &own, "%s", file_shown(settings->operands[i]));
+        }
+    return error->status;
 }
 
 void merge_run(struct session *session)
 {
     const struct settings *const settings = session->settings;
-    struct partial_file all;
+    struct total all = {.type = ALLFOLD_TYPE_NONE};
     struct fold_results result;
     session->started = clock_seconds();
     session_partial_begin(session);
     if (session->error.status != ALLFOLD_OK)
         return;
     if (session_comm(session)->rank == 0 && merge_files(settings, &all, &session->error) == ALLFOLD_OK) {
-        const struct fold_call call = {.fold = all.fold, .level = all.level, .nan = settings->nan,
-                                       .result_type = settings->output_type, .ddof = settings->ddof};
+        const struct fold_call call = {.nan = settings->nan, .result_type = settings->output_type, .ddof = settings->ddof};
         if (settings->nan != ALLFOLD_NAN_PROPAGATE && !fold_has_nan_choice(all.fold))
             error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "merge: %s always propagates NaN: leave out --nan",
                       allfold_fold_name(all.fold));
         else if (settings->ddof != 0 && !fold_has_variance(all.fold))
             error_set(&session->error, ALLFOLD_BAD_ARGUMENT, "merge: %s has no variance: leave out --ddof", allfold_fold_name(all.fold));
         else
-            fold_finish(&call, &(struct folded){all.type, all.count, &all.partial}, &result, &session->error);
+            total_finish(&all, &call, &result, &session->error);
     }
     session_agree(session);
     session_partial_end(session, &all);
