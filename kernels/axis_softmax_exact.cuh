@@ -130,11 +130,11 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
                     k[i] = x[i];
             const uint32_t range = !usual ? 0 : smallest >= -EXP_LIMIT ? top - (place_of(smallest) >> 5) : (uint32_t)EXP_BINS;
             constexpr int few = count <= 32 ? 2 : 1; /* of more elements, the code for two bins would take longer to load than it saves */
-            const bool one_bin = warp_all(range == 0), few_bins = warp_all(range < few); /* all threads alike: else a warp would do one after the other */
+            const bool one_bin = warp_all(range == 0), few_bins = few > 1 && warp_all(range < few); /* all threads alike: else a warp would do one after the other */
             if (usual) {
                 if (one_bin) {
                     add<vectors, 1>(x, k, used);
-                } else if (few > 1 && few_bins) {
+                } else if (few_bins) {
                     add<vectors, few>(x, k, used);
                 } else {
                     raise_to_floor<vectors>(x, smallest);
@@ -217,28 +217,19 @@ template <class Element_, bool logarithm, bool keeps> struct bins_row {
         /* Makes what is below the floor equal it. If any is not far above, what is kept would be out of range for a larger maximum. */
         template <int vectors> __device__ __forceinline__ void raise_to_floor(uint4 *x, float smallest)
         {
-            constexpr int per_vector = element::per_vector;
             if constexpr (keeps_low)
                 if (smallest < floor() + MOST_ABOVE * EXP_LN2_F32)
                     most_above = near ? 0 : -1;
             if constexpr (in_shared)
-                if (smallest < floor()) {
-                    typename element::stored least[per_vector];
-#pragma unroll
-                    for (int i = 0; i < per_vector; i++)
-                        round_to(&least[i], floor());
-                    const uint4 floors = vector_of(least);
-#pragma unroll
-                    for (int i = 0; i < vectors; i++)
-                        x[i] = vector_extremes<element>(x[i], floors);
-                }
+                if (smallest < floor())
+                    vectors_raise<element, vectors>(x, floor());
         }
         __device__ __forceinline__ struct bin_sums own() const { return bin_sums_of(sums, (double)max, max != max); }
         /* Whether what is kept serves the row, of whose blocks another may have the maximum: then it is brought to the row's reference. */
         __device__ __forceinline__ bool keeps_for(results *row) const
         {
             const int32_t above = (int32_t)(f32_bits(EXP_SHIFT_F32) - f32_bits(row->anchor.shift) - whole());
-            if (row->anchor.base != 0.0f || above > most_above)
+            if (most_above < 0 || row->anchor.base != 0.0f || above > most_above)
                 return false;
             if constexpr (is_short)
                 row->scale *= f32_from_bits((uint32_t)(127 - above) << 23);

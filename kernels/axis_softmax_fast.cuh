@@ -52,6 +52,19 @@ template <class Element, int vectors, bool smallest = false> static __device__ _
             take(Element::load(vector_element<stored>(x[i / Element::per_vector], i % Element::per_vector)));
 }
 
+/* Elements below `floor` become the floor, rounded. */
+template <class Element, int vectors> static __device__ __forceinline__ void vectors_raise(uint4 *x, float floor)
+{
+    typename Element::stored of[Element::per_vector];
+#pragma unroll
+    for (int i = 0; i < Element::per_vector; i++)
+        round_to(&of[i], floor);
+    const uint4 floors = vector_of(of);
+#pragma unroll
+    for (int i = 0; i < vectors; i++)
+        x[i] = vector_extremes<Element>(x[i], floors);
+}
+
 /* 1 / x to about 2^-45, for 2^-100 < x < 2^100. */
 static __device__ __forceinline__ double quick_inverse(double x)
 {

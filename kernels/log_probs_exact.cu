@@ -123,7 +123,7 @@ template <class Element, bool weighted, int vectors, int threads, bool is_column
     int32_t top; /* the maximum's bin, or top_far */
     struct tile_places here = tile_places(0.0f);
 
-    /* Of terms, and of weights, in the bins from the maximum's downwards; of EXP_BINS, of what does not count. */
+    /* The thread's sums in the bin of the maximum, or `below` it; EXP_BINS: of what does not count. */
     __device__ __forceinline__ uint128 &term_sum(uint32_t below) const { return sums[below * next]; }
     __device__ __forceinline__ uint128 &weight_sum(uint32_t below) const { return sums[(2 * EXP_BINS - below) * next]; }
     __device__ __forceinline__ void start(uint32_t first, partial_type *partials, uint32_t side)
@@ -192,7 +192,7 @@ template <class Element, bool weighted, int vectors, int threads, bool is_column
     }
     static __device__ __forceinline__ uint32_t word_at(const uint4 *x, int i) { return vector_element<uint32_t>(x[i / 4], i % 4); }
     static __device__ __forceinline__ float at(const uint4 *x, int i) { return Element::load(vector_element<typename Element::stored>(x[i / per_vector], i % per_vector)); }
-    /* Adds terms, and weights, of elements whose terms are in the places `here`, or do not count, and are elsewhere. is_added: or of none. */
+    /* Adds the terms, and weights, of elements that are in the places `here`; what does not count is elsewhere. in_table: all of the warp's are there. is_added: of this thread's. */
     template <bool in_table> __device__ __forceinline__ void add_together(const uint4 *vector, bool is_added)
     {
         uint4 x[vectors];
@@ -229,7 +229,7 @@ template <class Element, bool weighted, int vectors, int threads, bool is_column
             shift_down(x);
         }
     }
-    /* The same of any elements up to EXP_LIMIT: one by one, without the branches and the registers that bins of their own would take. */
+    /* The same of elements up to EXP_LIMIT in any bins: each to a sum in memory, without branches, and without registers for four bins. */
     template <bool in_table> __device__ __forceinline__ void add_each(const uint4 *vector)
     {
         uint4 x[vectors];
@@ -264,7 +264,7 @@ template <class Element, bool weighted, int vectors, int threads, bool is_column
         for (int i = 0; i < vectors - step; i++)
             x[i] = x[i + step];
     }
-    /* The smallest element from `floor` on. */
+    /* The smallest element that is not below the floor. */
     static __device__ __forceinline__ float smallest_from(float floor, const uint4 *x)
     {
         float smallest = INFINITY;
@@ -279,18 +279,6 @@ template <class Element, bool weighted, int vectors, int threads, bool is_column
         if constexpr (has_table)
             return warp_all(smallest > -bf16_table::most && largest < bf16_table::most && bf16_table::none_is_smaller<vectors>(x));
         return false;
-    }
-    /* Elements below `floor` become the floor. */
-    static __device__ __forceinline__ void raise_to(float floor, uint4 *x)
-    {
-        typename Element::stored of[per_vector];
-#pragma unroll
-        for (int i = 0; i < per_vector; i++)
-            round_to(&of[i], floor);
-        const uint4 floors = vector_of(of);
-#pragma unroll
-        for (int i = 0; i < vectors; i++)
-            x[i] = vector_extremes<Element>(x[i], floors);
     }
     /* All lanes of a warp call it, and take the same way: else it would take one after the other. */
     template <uint32_t> __device__ __forceinline__ void take(uint4 *x, uint32_t v, float)
@@ -314,12 +302,12 @@ template <class Element, bool weighted, int vectors, int threads, bool is_column
             together = are_here();
         }
         if (!together) {
-            const float floor = max - EXP_BINS_RANGE; /* what is below does not count */
             if (!warp_all(max == -INFINITY || top != top_far))
                 return take_far(x);
+            const float floor = fmaxf(max - EXP_BINS_RANGE, -EXP_LIMIT); /* what is below does not count */
             if (!warp_all(smallest >= floor)) {
                 smallest = smallest_from(floor, x);
-                raise_to(in_table(x, smallest, largest) ? -bf16_table::most : fmaxf(floor, -EXP_LIMIT), x);
+                vectors_raise<Element, vectors>(x, in_table(x, smallest, largest) ? -bf16_table::most : floor);
                 together = are_here();
             }
         }
