@@ -188,7 +188,7 @@ template <class Element, bool weighted, int vectors, int threads, bool is_column
     __device__ __forceinline__ uint32_t below_of(int32_t bin) const
     {
         const uint32_t below = (uint32_t)(top - bin);
-        return below < EXP_BINS ? below : EXP_BINS;
+        return below < EXP_BINS ? below : (uint32_t)EXP_BINS;
     }
     static __device__ __forceinline__ uint32_t word_at(const uint4 *x, int i) { return vector_element<uint32_t>(x[i / 4], i % 4); }
     static __device__ __forceinline__ float at(const uint4 *x, int i) { return Element::load(vector_element<typename Element::stored>(x[i / per_vector], i % per_vector)); }

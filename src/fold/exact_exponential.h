@@ -220,7 +220,7 @@ HOST_DEVICE uint64_t exp_add_shifted(uint64_t sum, uint32_t integer, uint32_t pl
 }
 
 /* Whether all threads of a warp that come here together say so: else they would take one way after the other. */
-#ifdef __CUDA_ARCH__
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
 #define EXP_ALL_THREADS(x) (__ballot_sync(__activemask(), !(x)) == 0)
 #else
 #define EXP_ALL_THREADS(x) (x)
