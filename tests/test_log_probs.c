@@ -1,12 +1,12 @@
 /* Log-probabilities and their gradient: against sums in long double, within the bounds of docs/numerics.md; at level exact with the bits that one
-   rank gets of the whole array, however it is cut; what is refused. */
+   rank of the CPU gets of the whole array, however it is cut; what is refused. */
 #include "tests/support.h"
 
 enum { OUTPUTS = 4, ROWS_MAX = 64, IGNORED = -7 };
-enum pattern { NORMAL, PEAKED, TIED, FAR, SPREAD, EQUAL, LOWEST, SPECIAL, PATTERNS };
-static const char *const patterns[] = {"normal", "peaked", "tied", "far from 0", "spread over bins", "equal", "lowest", "special"};
+enum pattern { NORMAL, PEAKED, TIED, FAR, SPREAD, MASKED, EQUAL, LOWEST, SPECIAL, PATTERNS };
+static const char *const patterns[] = {"normal", "peaked", "tied", "far from 0", "spread over bins", "masked", "equal", "lowest", "special"};
 
-static allfold_context *all[2], *alone[2]; /* of all ranks, of one; by level */
+static allfold_context *all[2], *alone[2], *cpu; /* of all ranks, of one; by level. cpu: of one, of level exact, or NULL */
 
 struct test_case {
     allfold_type type;
@@ -36,6 +36,7 @@ static double logit(const struct test_case *c, uint64_t row, uint64_t l)
     case TIED: return floor(4 * u) - 3;
     case FAR: return (row % 2 == 0 ? 1 : -1) * (row % 3 == 0 ? 40000.0 : row % 3 == 1 || c->type != ALLFOLD_F64 ? 3000.0 : 1e13) + 64 * u;
     case SPREAD: return (row % 4 == 3 && c->type != ALLFOLD_F16 ? 32740.0 : 50.0 * (double)(row % 7) - 150) + 60 * (u - 0.5) * (v > 0.9 ? 1.5 : 0.5);
+    case MASKED: return v < 0.1 ? -INFINITY : (row % 2 == 0 ? 20 : 60) * (u - 0.5) + (v > 0.99 ? -90 : 0);
     case EQUAL: return (double)row - 9;
     case LOWEST: return row % 3 == 1 && u < 0.5 ? -INFINITY : -float_format_of(c->type).largest * (row % 3 == 2 && u < 0.5 ? 0.984375 : 1);
     default: break;
@@ -263,6 +264,15 @@ static bool find_whole(const struct test_case *c, uint64_t rows, struct arrays *
         must(find(whole, one) == ALLFOLD_OK, allfold_message(one));
         right = is_logsumexp(c, whole, one, rows);
         take_away(whole, c, one);
+        if (cpu != NULL && c->level == ALLFOLD_LEVEL_EXACT) {
+            static struct arrays other;
+            struct test_case host = *c;
+            host.memory = MEMORY_HOST;
+            fill(&other, &host, cpu, 0, 1);
+            must(find(&other, cpu) == ALLFOLD_OK, allfold_message(cpu));
+            right = bits_are(whole, &other, rows) && right;
+            take_away(&other, &host, cpu);
+        }
     }
     MPI_Bcast(whole->results, sizeof whole->results, MPI_BYTE, turn, MPI_COMM_WORLD);
     MPI_Bcast(whole->argmax, sizeof whole->argmax, MPI_BYTE, turn, MPI_COMM_WORLD);
@@ -379,6 +389,9 @@ int main(int argc, char **argv)
             goto done;
         options.backend = backend_named(argv[1]);
         must(allfold_open(MPI_COMM_SELF, &options, &alone[levels[i]], message, sizeof message) == ALLFOLD_OK, message);
+        options.backend = backend_named("cpu");
+        if (own_memory && levels[i] == ALLFOLD_LEVEL_EXACT)
+            must(allfold_open(MPI_COMM_SELF, &options, &cpu, message, sizeof message) == ALLFOLD_OK, message);
     }
     for (int pattern = 0; pattern < PATTERNS; pattern++)
         for (int level = 0; level < 2; level++) {
@@ -408,6 +421,7 @@ int main(int argc, char **argv)
         allfold_close(all[i]);
         allfold_close(alone[i]);
     }
+    allfold_close(cpu);
 done:;
     const int status = tap_done();
     MPI_Finalize();
