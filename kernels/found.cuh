@@ -76,7 +76,7 @@ static __device__ __forceinline__ void rows_take(const struct logits_rows &rows,
     const uint32_t lane = threadIdx.x % lanes, cut = 1u << block.cut_bits, parts = items << block.cut_bits;
 #pragma unroll 1
     for (uint32_t of_warp = threadIdx.x / 32 * groups; of_warp < parts; of_warp += Found::shape.threads / lanes) {
-        const uint32_t of_group = of_warp + threadIdx.x % 32 / lanes, part = groups == 1 || of_group < parts ? of_group : parts - 1; /* a warp's lanes go on together */
+        const uint32_t of_group = of_warp + threadIdx.x % 32 / lanes, part = groups == 1 || of_group < parts ? of_group : parts - 1;
         const bool is_wanted = (groups == 1 || of_group < parts) && wanted(part >> block.cut_bits);
         if (__ballot_sync(0xffffffff, is_wanted) == 0)
             continue;
@@ -87,7 +87,7 @@ static __device__ __forceinline__ void rows_take(const struct logits_rows &rows,
         const uint4 *own = (const uint4 *)item.elements.x + begin + lane;
         row.start(item.begin, (typename Found::Partial::type *)nullptr, 0);
 #pragma unroll 1
-        for (; begin < item.end; begin += cut * tile, own += cut * tile) {
+        for (; groups == 1 ? begin < item.end : !warp_all(begin >= item.end); begin += cut * tile, own += cut * tile) { /* a warp's lanes go on together */
             uint4 x[vectors];
             item.template load<lanes, vectors>(x, begin, own);
             row.template take<lanes>(x, begin + lane, least);
@@ -269,7 +269,7 @@ static __device__ __forceinline__ column_walk<typename Found::Element> columns_t
         partials[s] = Found::of(of[s], max, Found::column_place(of[s], cut.members), index);
         Row::close(&partials[s], finder.terms);
     }
-    __syncthreads(); /* what threads had there is read */
+    __syncthreads(); /* all threads have read what lay there */
     memcpy(&found[threadIdx.x * side], partials, sizeof partials);
     __syncthreads();
     return walk;

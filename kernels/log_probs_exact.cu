@@ -2,7 +2,7 @@
 
      rows_find, columns_find (found.cuh)
          each thread, tile by tile: the maximum so far; terms, and weights, are added to the thread's sums in shared memory, of the bin of the maximum and of those below it:
-         together, by way of registers, where each thread of the warp has a tile of one bin, else one by one
+         by way of registers if, in each thread of the warp, elements that count are within 28 places of one bin; else one by one
          a warp: brings all sums to the bin of one maximum and adds them; the first place that has it
      exact_whole_fold
          the same of a whole array, of which each block has a part; blocks are combined as in fold.cuh */
@@ -28,7 +28,7 @@ template <bool weighted> static __device__ __noinline__ void elements_add(typena
         exact_partial<weighted>::add(partial, (double)x[i]);
 }
 
-/* Places of a bin: a thread's tile has terms in these only. Elements from least to most have, whatever is rounded. */
+/* Neighbouring places of a bin, so few that 64 bits have room for 16 terms. Elements from least to most are in them, however they are rounded. */
 struct tile_places {
     static constexpr int count = 28, most_above = 32 - count;
     int32_t bin, above; /* above: the first place, less that of the bin: 0 or 4 */
@@ -40,15 +40,15 @@ struct tile_places {
         bin = (int32_t)floorf(places / 32);
         above = places > (float)(32 * bin + count) - margin ? 32 - count : 0;
         const int32_t first = 32 * bin + above;
-        least = fmaxf(((float)(first - EXP_OFFSET) + margin) * EXP_LN2_F32, -EXP_LIMIT);
-        most = fminf(((float)(first + count - EXP_OFFSET) - margin) * EXP_LN2_F32, EXP_LIMIT);
+        least = ((float)(first - EXP_OFFSET) + margin) * EXP_LN2_F32;
+        most = ((float)(first + count - EXP_OFFSET) - margin) * EXP_LN2_F32;
         origin = EXP_PLACE_F64 - (double)(EXP_STEPS * first);
         shift = exp_distance_shift(bin);
     }
     __device__ __forceinline__ bool have(float smallest, float largest) const { return smallest >= least && largest <= most; }
 };
 
-/* The sum of the terms of a tile, relative to its first place, in two parts. */
+/* The sum of 16 terms, relative to the first of these places, in two parts. */
 struct tile_sum {
     uint64_t low, high;
     __device__ __forceinline__ void add(uint64_t integer, uint32_t power)
@@ -294,27 +294,30 @@ template <class Element, bool weighted, int vectors, int threads, bool is_column
         }
         const bool is_added = largest > -INFINITY; /* else there is nothing, or NaN */
         const auto are_here = [&] { return warp_all(!is_added || here.have(smallest, largest)); };
-        bool together = are_here();
+        bool together = are_here(), found = in_table(x, smallest, largest);
         if (!together) {
-            /* the places stay where, beside a maximum that is not near, nothing counts */
+            /* places stay away from the limit: if the maximum is beyond it, nothing in them counts */
             if (!here.have(smallest, largest) && fabsf(largest) <= EXP_LIMIT - 2 * EXP_BINS_RANGE)
                 here = tile_places(largest);
             together = are_here();
         }
-        if (!together) {
+        if (!together || found != has_table) {
             if (!warp_all(max == -INFINITY || top != top_far))
                 return take_far(x);
             const float floor = fmaxf(max - EXP_BINS_RANGE, -EXP_LIMIT); /* what is below does not count */
             if (!warp_all(smallest >= floor)) {
                 smallest = smallest_from(floor, x);
-                vectors_raise<Element, vectors>(x, in_table(x, smallest, largest) ? -bf16_table::most : floor);
+                found = in_table(x, smallest, largest);
+                vectors_raise<Element, vectors>(x, found ? -bf16_table::most : floor);
                 together = are_here();
             }
         }
-        if (!has_table || in_table(x, smallest, largest))
-            together ? add_together<has_table>(x, is_added) : add_each<has_table>(x);
-        else
+        if (found != has_table)
             add_each<false>(x);
+        else if (together)
+            add_together<has_table>(x, is_added);
+        else
+            add_each<has_table>(x);
     }
     /* The maximum of a group of lanes, or of a thread alone, NaN where an element is; the sums become those of the group. All lanes of a warp call it. */
     template <uint32_t members> __device__ __forceinline__ float end()

@@ -167,7 +167,7 @@ HOST_DEVICE uint64_t exp_integer_of(struct exp_power power, double d)
 }
 
 /* Of |x| <= EXP_LIMIT: x = k ln 2 / 64 + d. k + 16 * 64 is in the low 32 bits of *place, as a signed number; *place also shows a NaN. *d is exact, and does
-   not have what the constant ln 2 lacks. origin: EXP_PLACE_F64; less 64 n, and places are n lower. */
+   not have what the constant ln 2 lacks. origin is EXP_PLACE_F64; 64 n less makes every place n lower. */
 HOST_DEVICE double exp_steps_from(double x, double origin, double *d, uint64_t *place)
 {
     const double shifted = fma(x, 0x1.71547652b82fep0 * EXP_STEPS, origin), k = shifted - origin;
@@ -218,13 +218,6 @@ HOST_DEVICE uint64_t exp_add_shifted(uint64_t sum, uint32_t integer, uint32_t pl
     return sum + ((uint64_t)(integer & (0 - (uint32_t)here)) << (place & 31));
 #endif
 }
-
-/* Whether all threads of a warp that come here together say so: else they would take one way after the other. */
-#if defined(__NVCC__) && defined(__CUDA_ARCH__)
-#define EXP_ALL_THREADS(x) (__ballot_sync(__activemask(), !(x)) == 0)
-#else
-#define EXP_ALL_THREADS(x) (x)
-#endif
 
 /* Brings the sums to a new, larger maximum: each bin moves down, and those below the last are dropped. */
 HOST_DEVICE void exp_bins_raise(struct exp_bins *bins, double max, int64_t bin)

@@ -199,6 +199,13 @@ HOST_DEVICE void NAME_FN(keep_place)(FN(NAME) * partial, const V *x, uint32_t n,
 }
 #endif
 
+/* Whether x is true for all active threads of the warp, so that they go the same way; else they would go one way after the other. On the host, x. */
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
+#define EXP_ALL_THREADS(x) (__ballot_sync(__activemask(), !(x)) == 0)
+#else
+#define EXP_ALL_THREADS(x) (x)
+#endif
+
 HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n, uint64_t index)
 {
     struct exp_bins *const bins = EXP_BINS_OF(partial);
@@ -278,3 +285,4 @@ HOST_DEVICE void NAME_FN(tile)(FN(NAME) * partial, const V *x, uint32_t n, uint6
 #undef EXP_BINS_OF
 #undef EXP_ADD_ANY
 #undef EXP_RAISE
+#undef EXP_ALL_THREADS
