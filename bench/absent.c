@@ -3,5 +3,8 @@
 
 allfold_status machine_open_cuda(int local_rank, const struct bench_bytes *bytes, struct machine **machine, struct error *error)
 {
-    return (void)local_rank, (void)bytes, (void)machine, error_set(error, ALLFOLD_UNSUPPORTED, "this build has no CUDA");
+    (void)local_rank;
+    (void)bytes;
+    (void)machine;
+    return error_set(error, ALLFOLD_UNSUPPORTED, "this build has no CUDA");
 }

@@ -199,7 +199,7 @@ struct search_rounds {
         : counts((uint32_t *)memory), arrived(&memory[ORDER_SEARCH_COUNTS - 2]), round(0), waits(0), used(0)
     {
     }
-    /* Of the round that comes `later` rounds later. */
+    /* Counters of the round `later` rounds after this one. */
     __device__ __forceinline__ uint32_t *counters(uint32_t later) const { return &counts[(round + later) % 3 * SEARCH_COUNTERS]; }
     /* Called by all threads when what the block writes is in memory: waits until all blocks have called it so often. */
     __device__ __forceinline__ void wait()

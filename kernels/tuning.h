@@ -165,7 +165,7 @@ constexpr uint64_t axis_rounds(enum cost cost, bool words, uint64_t tiles)
 {
     return !words && (cost == COST_EXPONENTIAL || cost == COST_BINS || cost == COST_STATS) ? (tiles >= 64 ? 32 : tiles > 16 ? tiles / 2 : 8) : 8;
 }
-/* Columns whose exact sums, or stats, are tried without words as a whole, not in splits. side: how many, at least, lie side by side in a block, and fewer than fit if there
+/* Columns whose exact sums, or stats, are tried without words as a whole, not in splits. side: the fewest columns side by side in a block, which has fewer than fit if there
    would be too few blocks and each member still has `tiles` tiles. Columns that would be split are tried so if a multiprocessor has `few` of them, or `many` if they
    are long. */
 struct whole_columns {

@@ -104,8 +104,6 @@ static double input_rate(const struct session *session, double seconds)
     return session->input_read ? session->input_bytes / seconds : NAN;
 }
 
-/* How the numbers were computed: docs/numerics.md. */
-
 const char *report_exchange_name(const struct session *session)
 {
     return session->settings->context.exchange == ALLFOLD_EXCHANGE_MPI ? "mpi" : "auto";

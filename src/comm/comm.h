@@ -26,7 +26,7 @@ void comm_close(struct comm *comm);
 /* Makes one rank's error every rank's. On return *error is that of the lowest rank that failed (its text then begins with that
    rank and host), or none. */
 allfold_status comm_agree(struct comm *comm, struct error *error);
-/* The same, and it is an error unless `call` is the same on all ranks. */
+/* The same, and it is an error unless `call`, any number but UINT64_MAX, is the same on all ranks. */
 allfold_status comm_agree_call(struct comm *comm, uint64_t call, struct error *error);
 
 /* A rank's part of an exchange: input and result. */
@@ -47,7 +47,7 @@ struct comm_part {
    memory, hosts by one MPI_Allreduce (partials of more than 608 bytes: two). A failure costs one broadcast of the message. */
 allfold_status comm_combine(struct comm *comm, struct comm_part *part, struct error *error);
 
-/* Combines several parts in one exchange; they succeed or fail together. The sum of comm_bytes of all is at most
+/* Combines count > 0 parts in one exchange; they succeed or fail together. The sum of comm_bytes of all is at most
    COMM_BYTES_MOST. */
 allfold_status comm_combine_all(struct comm *comm, struct comm_part *parts, int count, struct error *error);
 enum { COMM_BYTES_MOST = 8192 };
@@ -66,7 +66,7 @@ allfold_status comm_broadcast(struct comm *comm, int root, void *memory, size_t 
 void *comm_gather(struct comm *comm, const void *memory, size_t bytes, struct error *error);
 /* The same, on every rank. */
 void *comm_gather_all(struct comm *comm, const void *memory, size_t bytes, struct error *error);
-/* The same with comm_agree_call. */
+/* As comm_gather_all, with comm_agree_call as its agreement. */
 void *comm_gather_call(struct comm *comm, uint64_t call, const void *memory, size_t bytes, struct error *error);
 
 /* Counts the ranks that say yes, whatever *error holds. */

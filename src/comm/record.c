@@ -1,7 +1,7 @@
 /* Writes, combines and reads records: see record.h. */
 #include "comm/record.h"
 
-#include "fold/total.h"
+#include "fold/table.h"
 
 #include <string.h>
 
@@ -40,6 +40,6 @@ void record_append(struct record *a, struct record *b)
 allfold_status record_refuse(struct error *error)
 {
     error->shared = true;
-    return error_set(error, ALLFOLD_BAD_ARGUMENT, "the ranks made different calls: what is asked for, element types, cut and options must be the "
-                     "same on all, in the same order");
+    return error_set(error, ALLFOLD_BAD_ARGUMENT, "the ranks made different calls: all must make the same calls in the same order, with the same operation, "
+                     "element types, cut and options");
 }

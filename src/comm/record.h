@@ -27,7 +27,7 @@ static inline size_t part_bytes(const struct comm_part *part) { return part->par
 /* From one record of a message to the next. */
 static inline size_t record_bytes(size_t partial_bytes) { return (HEADER_BYTES + partial_bytes + 15) / 16 * 16; }
 
-/* Writes the only record of a message. Returns its bytes. */
+/* Writes a record as a message of its own. Of several, the caller sets the first one's records and length. Returns its bytes. */
 size_t record_write(struct record *record, const struct comm_part *part, int failed_rank);
 /* *part gets what the ranks have in all. */
 void record_read(const struct record *record, struct comm_part *part);

@@ -78,7 +78,7 @@ struct job {
     uint64_t key;          /* of a source that a caller passes: differs if the ranks pass different ones; has no bits that call numbers use; else 0 */
     void *stream;          /* for resident data: see allfold_call */
     struct resumable *progress; /* NULL: none is kept */
-    struct total *total;     /* folds: gets the partial of the whole array, whose length is that of the elements in it, in place of a result; else NULL */
+    struct total *total;     /* of folds: NULL, or gets the whole array's total in place of a result; its length is its count */
 };
 
 /* Whether the device makes the elements itself. */

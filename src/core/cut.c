@@ -349,7 +349,7 @@ void pieces_cut_part(struct pieces *p, const struct axis_needs *needs) { cut_par
 
 /* Columns that lie side by side are cut by a multiple of this, if there are more, so that words and vectors stay whole. */
 enum { COLUMNS_TOGETHER = 64 };
-/* What each piece gets of `count`, in as few pieces as there can be of `most` each. */
+/* The size of a piece if `count` is cut evenly into the fewest pieces of at most `most`. */
 static uint64_t evenly(uint64_t count, uint64_t most) { return divide_up(count, divide_up(count, most)); }
 
 void pieces_cut_in_place(struct pieces *p, uint64_t results)

@@ -2,7 +2,6 @@
    then one exchange takes all partials. Called by api_reduce.c. */
 #include "core/pipeline.h"
 
-#include "fold/total.h"
 
 #include <stdlib.h>
 #include <string.h>

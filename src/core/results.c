@@ -152,7 +152,7 @@ void close_arrays(struct reduction *r, struct error *error)
     }
 }
 
-/* ---- results in memory of which each rank writes some, or its part */
+/* ---- sinks in memory: of all results, or of this rank's part */
 
 static allfold_status write_memory(struct sink *sink, uint64_t first, uint64_t count, const void *elements, struct error *error)
 {

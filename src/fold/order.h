@@ -450,8 +450,7 @@ struct order_work {
     uint64_t *answer;   /* pinned host memory, at 16 bytes, to which the device writes its `answered` bytes of counts, which then are 0; NULL: it does not */
     size_t answered;    /* the last two of these counters are the device's own */
     bool short_counts;  /* of even bins: counters are uint32_t, the device's own two of them */
-    uint64_t answer_room; /* with indices: behind the counts the number of indices that there is room for, and behind these of as many keys: what is kept first
-                             is written there, too */
+    uint64_t answer_room; /* with indices: behind the counts is room for this many indices, then as many keys; what is kept first is written there, too */
     void *keys;         /* where kept elements' keys go, in any order: device memory of the elements' size; NULL: none are kept */
     uint64_t *indices;  /* and their indices; NULL: not wanted */
     uint64_t capacity;  /* elements that there is room for; counts[ORDER_KEPT] is larger if some did not find room */

@@ -167,6 +167,12 @@ int monoid_indices(enum monoid monoid, allfold_type type, struct partial *partia
 
 /* Adds offset to them. */
 void monoid_shift(enum monoid monoid, allfold_type type, struct partial *partial, uint64_t offset);
+/* *a, of `count` elements, becomes *a followed by *b, whose indices count from its own first element. *b is destroyed. */
+static inline void monoid_append(enum monoid monoid, allfold_type type, struct partial *a, uint64_t count, struct partial *b)
+{
+    monoid_shift(monoid, type, b, count);
+    monoid_combine(monoid, type, a, b);
+}
 
 /* The level that is reported if this level is asked for: another if the fold has one method. */
 allfold_level fold_level(allfold_fold fold, allfold_level level);

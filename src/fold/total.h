@@ -1,14 +1,7 @@
-/* Partials of arrays, one behind the other: appended where ranks, files or several arrays are folded as one. */
+/* The total: what is folded of several arrays as if they were one. */
 #pragma once
 
 #include "fold/table.h"
-
-/* *a, of `count` elements, becomes *a followed by *b, whose indices count from its own first element. *b is destroyed. */
-static inline void monoid_append(enum monoid monoid, allfold_type type, struct partial *a, uint64_t count, struct partial *b)
-{
-    monoid_shift(monoid, type, b, count);
-    monoid_combine(monoid, type, a, b);
-}
 
 /* What was folded of one array, or of several as if they were one: the partial, and what it is of. */
 struct total {
@@ -22,5 +15,5 @@ struct total {
 
 /* *total becomes *total followed by *next, which is destroyed; an error if they are not of one kind. */
 allfold_status total_append(struct total *total, struct total *next, struct error *error);
-/* The result of its fold. The call says the rest. */
+/* Finishes the total. call->fold and call->level are ignored. */
 allfold_status total_finish(const struct total *total, const struct fold_call *call, struct fold_results *result, struct error *error);

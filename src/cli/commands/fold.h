@@ -3,7 +3,8 @@
 
 #include "cli/session.h"
 
-/* Folds session->input, which every rank has. Collective; session->missing is set, session->error agreed upon. */
+/* Folds session->input, which every rank has. Collective; session->error is agreed upon. On success *total and
+   session->missing are set. */
 void fold_input(struct session *session, struct total *total);
 
 /* The result of such a total: the same on all ranks, or the same error. */

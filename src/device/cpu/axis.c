@@ -357,7 +357,7 @@ static bool is_direct(const struct folding *f)
     const struct axis_finish *const to = f->work->finish;
     if (to == NULL || f->units.pieces > 1 || to->nan != ALLFOLD_NAN_PROPAGATE)
         return false;
-    if (monoid_facts[f->work->monoid].indexed)
+    if (rows_indexed(to->fold, 0))
         return to->of[0].values == NULL && to->of[0].indices != NULL;
     if (type_kind(f->work->type) != 'f' || to->of[0].values == NULL)
         return false;

@@ -185,9 +185,11 @@ static allfold_status cpu_softmax_finish(struct queue *queue, const struct softm
 {
     const struct softmax_work *const work = &((struct cpu_queue *)queue)->softmax;
     struct softmax_constants own;
-    if (constants == NULL)
+    if (constants == NULL) {
         softmax_constants_set(softmax_monoid(work->x_type, work->y_type, work->logarithm, work->level), queue->partial, &own);
-    cpu_softmax_axis(queue, work, constants != NULL ? constants : &own, PLACE_HOST, error);
+        constants = &own;
+    }
+    cpu_softmax_axis(queue, work, constants, PLACE_HOST, error);
     return error->status;
 }
 
