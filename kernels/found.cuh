@@ -42,6 +42,7 @@ template <class Of> struct found_quick {
     static constexpr struct found_shape shape = found_shape_of(sizeof(typename Element::stored));
     static constexpr bool is_long = false; /* blocks have much memory, and a result takes long, and many registers */
     static constexpr bool stays = false;   /* a block takes some rows after the other: what it begins with takes long */
+    static constexpr bool votes = false;   /* all lanes of a warp take their tiles together */
     static constexpr size_t rows_bytes = 0, columns_bytes = 0; /* of shared memory */
     static __device__ __forceinline__ void begin() {}
 };
@@ -76,7 +77,7 @@ static __device__ __forceinline__ void rows_take(const struct logits_rows &rows,
     const uint32_t lane = threadIdx.x % lanes, cut = 1u << block.cut_bits, parts = items << block.cut_bits;
 #pragma unroll 1
     for (uint32_t of_warp = threadIdx.x / 32 * groups; of_warp < parts; of_warp += Found::shape.threads / lanes) {
-        const uint32_t of_group = of_warp + threadIdx.x % 32 / lanes, part = groups == 1 || of_group < parts ? of_group : parts - 1;
+        const uint32_t of_group = of_warp + threadIdx.x % 32 / lanes, part = groups == 1 || of_group < parts ? of_group : parts - 1; /* a warp's lanes go on together */
         const bool is_wanted = (groups == 1 || of_group < parts) && wanted(part >> block.cut_bits);
         if (__ballot_sync(0xffffffff, is_wanted) == 0)
             continue;
@@ -87,7 +88,7 @@ static __device__ __forceinline__ void rows_take(const struct logits_rows &rows,
         const uint4 *own = (const uint4 *)item.elements.x + begin + lane;
         row.start(item.begin, (typename Found::Partial::type *)nullptr, 0);
 #pragma unroll 1
-        for (; groups == 1 ? begin < item.end : !warp_all(begin >= item.end); begin += cut * tile, own += cut * tile) { /* a warp's lanes go on together */
+        for (; groups > 1 && Found::votes ? !warp_all(begin >= item.end) : begin < item.end; begin += cut * tile, own += cut * tile) {
             uint4 x[vectors];
             item.template load<lanes, vectors>(x, begin, own);
             row.template take<lanes>(x, begin + lane, least);

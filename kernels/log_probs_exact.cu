@@ -353,7 +353,7 @@ template <class Of, bool weighted> struct exact_found {
     typedef exact_room<Element, weighted, shape.threads> Room;
     template <int vectors> using row = exact_row<Element, weighted, vectors, shape.threads, false>;
     template <int vectors> using column = exact_row<Element, weighted, vectors, shape.columns_threads, true>;
-    static constexpr bool turns = false, marked = weighted, finishes = true, is_long = true, stays = Room::has_table;
+    static constexpr bool turns = false, marked = weighted, finishes = true, is_long = true, stays = Room::has_table, votes = true;
     static constexpr size_t rows_bytes = sizeof(Room), columns_bytes = Room::has_table ? sizeof Room::table : 0;
     static constexpr uint64_t least = EXACT_LEAST, least_unaligned = weighted ? EXACT_LEAST : EXACT_LEAST_UNALIGNED;
     static constexpr enum monoid monoid = weighted ? MONOID_logits_exact : MONOID_sumexp_f64_exact, monoid_turned = monoid;
