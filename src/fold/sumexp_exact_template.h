@@ -76,7 +76,7 @@ typedef struct {
 } NAME_FN(bin);
 #define EXP_BIN_ADD(bin, lane, integer, place, here, low_bits) \
     ((bin).sum[lane] = exp_add_shifted((bin).sum[lane], integer, (uint32_t)(place), here))
-#define EXP_BIN_TOTAL(bin, lane, low_bits) ((void)(low_bits), (uint128)(bin).sum[lane])
+#define EXP_BIN_TOTAL(bin, low_bits) ((void)(low_bits), lanes_total_u64((bin).sum))
 #else
 typedef struct {
     uint64_t high[FOLD_LANES], low[FOLD_LANES];
@@ -84,7 +84,7 @@ typedef struct {
 #define EXP_BIN_ADD(bin, lane, integer, place, here, low_bits)                                                                    \
     ((bin).high[lane] = exp_add_shifted((bin).high[lane], (uint32_t)((integer) >> (low_bits)), (uint32_t)(place), here),           \
      (bin).low[lane] = exp_add_shifted((bin).low[lane], (uint32_t)(integer) & (UINT32_MAX >> (32 - (low_bits))), (uint32_t)(place), here))
-#define EXP_BIN_TOTAL(bin, lane, low_bits) (((uint128)(bin).high[lane] << (low_bits)) + (bin).low[lane])
+#define EXP_BIN_TOTAL(bin, low_bits) ((lanes_total_u64((bin).high) << (low_bits)) + lanes_total_u64((bin).low))
 #endif
 
 /* Adds to one of the `count` bins. Of two: both to the first, of which one is taken away. */
@@ -115,9 +115,7 @@ HOST_DEVICE void NAME_FN(settle)(struct exp_bins *sums, const NAME_FN(bin) * bin
     const int64_t lower = sums->bin - first;
     FOLD_UNROLL
     for (int i = 0; i < count; i++) {
-        uint128 total = 0;
-        for (int lane = 0; lane < FOLD_LANES; lane++)
-            total += EXP_BIN_TOTAL(bins[i], lane, low_bits) - (count == 2 && i == 0 ? EXP_BIN_TOTAL(bins[1], lane, low_bits) : 0);
+        const uint128 total = EXP_BIN_TOTAL(bins[i], low_bits) - (count == 2 && i == 0 ? EXP_BIN_TOTAL(bins[1], low_bits) : 0);
         if (lower == 0)
             sums->sums[i] += total;
         else
@@ -133,10 +131,10 @@ HOST_DEVICE void NAME_FN(terms)(FN(NAME) * partial, const V *x, uint32_t n, int6
     NAME_FN(bin) bins[EXP_BINS];
     EXP_BITS all_bits[FOLD_LANES] = {0};
     const EXP_PLACE top = (EXP_PLACE)(EXP_PLACE_BITS >> 5) + (EXP_PLACE)first;
-    memset(bins, 0, sizeof bins);
+    memset(bins, 0, (size_t)count * sizeof *bins);
 #ifdef EXP_WEIGHTED
     NAME_FN(bin) weights[EXP_BINS];
-    memset(weights, 0, sizeof weights);
+    memset(weights, 0, (size_t)count * sizeof *weights);
 #endif
 #define EXP_ELEMENT(i) (count <= 2 ? (REAL)x[i] : EXP_AT_LEAST_LIMIT((REAL)x[i]))
 #if defined(__CUDA_ARCH__) || REAL_BITS == 32
@@ -218,10 +216,11 @@ HOST_DEVICE void NAME_FN(tile_part)(FN(NAME) * partial, const V *x, uint32_t n, 
         largest[lane] = EXP_LARGER((EXP_ORDER)x[i], largest[lane]);
         smallest[lane] = EXP_SMALLER((EXP_ORDER)x[i], smallest[lane]);
     });
-    for (int lane = 1; lane < FOLD_LANES; lane++) {
-        largest[0] = largest[lane] > largest[0] ? largest[lane] : largest[0];
-        smallest[0] = smallest[lane] < smallest[0] ? smallest[lane] : smallest[0];
-    }
+    for (int half = FOLD_LANES / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++) {
+            largest[lane] = EXP_LARGER(largest[lane + half], largest[lane]);
+            smallest[lane] = EXP_SMALLER(smallest[lane + half], smallest[lane]);
+        }
     const double max = (double)largest[0];
 #ifdef EXP_WEIGHTED
     NAME_FN(keep_place)(partial, x, n, (V)largest[0], index);
