@@ -38,7 +38,7 @@ struct tile_places {
     {
         const float places = fmaf(largest, 0x1.715476p0f, (float)EXP_OFFSET), margin = 0x1p-4f;
         bin = (int32_t)floorf(places / 32);
-        above = places > (float)(32 * bin + count) - margin ? 32 - count : 0;
+        above = places > (float)(32 * bin + count) - margin ? most_above : 0;
         const int32_t first = 32 * bin + above;
         least = ((float)(first - EXP_OFFSET) + margin) * EXP_LN2_F32;
         most = ((float)(first + count - EXP_OFFSET) - margin) * EXP_LN2_F32;

@@ -152,14 +152,16 @@ HOST_DEVICE void pair_add_product(pair *sum, double x, double y)
 /* The sum of lanes without a carry between them, as vectors. */
 HOST_DEVICE uint128 lanes_total_u64(const uint64_t sum[FOLD_LANES])
 {
+#if FOLD_LANES == 1
+    return sum[0];
+#else
     uint64_t low = 0, high = 0;
-    if (FOLD_LANES == 1)
-        return sum[0];
     for (int lane = 0; lane < FOLD_LANES; lane++) {
         low += (uint32_t)sum[lane];
         high += sum[lane] >> 32;
     }
     return ((uint128)high << 32) + low;
+#endif
 }
 /* The sum of lanes, half to half: one after the other, each would wait for the one before. */
 HOST_DEVICE double lanes_total(double sum[FOLD_LANES])
