@@ -435,14 +435,17 @@ static __device__ __forceinline__ void columns_fold_of(const void *x, const stru
         Axis::start(&states[s], nullptr, false);
     if (is_row)
         columns_take<Axis, Element>(states, x, cut, {rows.first + row, rows.split, thread.member, block.members});
-#pragma unroll
-    for (uint32_t s = 0; s < side; s++) {
-        typename Axis::ordered end = Axis::end_of(states[s]);
+#pragma unroll 1
+    for (uint32_t s = 0; s < side; s++) { /* states move down to the first: one copy of the code */
+        typename Axis::ordered end = Axis::end_of(states[0]);
         if (s > 0)
             __syncthreads();
         members_combine<Axis>(&end, slots, thread, block.members, block.groups);
         if (is_row && thread.member == 0 && !ordered_end<Axis>(end, cut, partials, rows.first + row + s, rows.split))
             failed->add(row + s, (uint32_t)rows.count);
+#pragma unroll
+        for (uint32_t i = 1; i < side; i++)
+            states[i - 1] = states[i];
     }
 }
 template <class Axis>

@@ -95,3 +95,10 @@ static __device__ __forceinline__ void result_finish(const Partial &partial, con
     result_write<monoid>(partial, call, r);
     result_tell(call, r);
 }
+
+/* The same apart, because it takes many registers. */
+template <enum monoid monoid, class Partial>
+static __device__ __noinline__ void result_apart(const Partial *partial, const struct axis_finish *call, uint64_t r)
+{
+    result_finish<monoid>(*partial, *call, r);
+}

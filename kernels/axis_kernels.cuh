@@ -14,12 +14,6 @@
 
 #include "kernels/axis.cuh"
 
-/* Finishes a result from words: apart, because it takes many registers. */
-template <class Axis> static __device__ __noinline__ void words_result(const int64_t *words, const struct axis_finish *call, uint64_t r)
-{
-    result_finish<Axis::monoid>(*(const typename Axis::partial *)words, *call, r);
-}
-
 /* The same of rows whose partials begin with words. failed: these rows alone; NULL: all. */
 template <class Axis>
 static __device__ __forceinline__ void words_fold(const void *x, const struct axis_cut &cut, unsigned char *partials, int64_t *words,
@@ -66,7 +60,7 @@ static __device__ __forceinline__ void words_fold(const void *x, const struct ax
         if constexpr (Axis::tries)
             if (cut.quick) {
                 if (is_row && thread.member == 0)
-                    words_result<Axis>(own, &cut.finish, cut.from + r);
+                    result_apart<Axis::monoid>((const typename Axis::partial *)own, &cut.finish, cut.from + r);
                 continue;
             }
         __syncthreads();

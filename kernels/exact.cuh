@@ -210,9 +210,7 @@ static __device__ __forceinline__ void chunks_take(typename Exact::partial *thre
             index = round > 0 ? index + plan::block_vectors : chunk * chunk_vectors + threadIdx.x;
             if (plan::ahead && (round > 0 || chunk < cut.chunks))
                 round_load<Element, plan>(next, x, index, aligned);
-#pragma unroll
-            for (int i = 0; i < plan::vectors; i += plan::vectors_per_tile)
-                vectors_take<Exact, Element, plan::vectors_per_tile>(thread, vectors + i, first + (here + i * plan::threads) * Element::per_vector);
+            tiles_take<Exact, Element, plan>(thread, vectors, first + here * Element::per_vector, plan::threads * Element::per_vector);
         }
     }
 }

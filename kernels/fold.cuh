@@ -123,7 +123,8 @@ STRUCT_MONOIDS(DEFINE_INDICES)
 
 /* How a fold of an element type is cut, as a type. */
 template <class Fold, class Element, bool small = false> struct fold_plan {
-    static constexpr struct fold_shape shape = fold_shape_of(Fold::cost, sizeof(typename Element::stored), Fold::operands, Fold::f32_terms, small);
+    static constexpr bool is_padded = Fold::scaled && Element::is_floating; /* incomplete tiles are, with -inf */
+    static constexpr struct fold_shape shape = fold_shape_of(Fold::cost, sizeof(typename Element::stored), Fold::operands, Fold::f32_terms, is_padded, small);
     typedef input_of<Element, Fold::operands> input;
     static constexpr int threads = shape.threads, blocks = shape.blocks, vectors = vectors_of_each(shape.vectors, Fold::operands);
     static constexpr int vectors_per_tile = vectors_of_each(shape.vectors_per_tile, Fold::operands);
@@ -394,6 +395,22 @@ static __device__ __forceinline__ void round_load(typename plan::input::vector *
     }
 }
 
+/* Gives the fold a thread's vectors of a round, tile by tile. Vector i begins with element first + i * step. If the fold's code is long, there is one copy of
+   it, and vectors move down to the first tile. */
+template <class Fold, class Element, class plan>
+static __device__ __forceinline__ void tiles_take(typename Fold::partial *partial, typename plan::input::vector *vectors, uint64_t first, uint64_t step)
+{
+    constexpr int tile = plan::vectors_per_tile;
+    constexpr bool once = code_is_long<Fold::cost>;
+#pragma unroll (once ? 1 : plan::vectors)
+    for (int i = 0; i < plan::vectors; i += tile) {
+        vectors_take<Fold, Element, tile>(partial, vectors + (once ? 0 : i), first + i * step);
+#pragma unroll
+        for (int j = tile; j < (once ? plan::vectors : 0); j++)
+            vectors[j - tile] = vectors[j];
+    }
+}
+
 /* Rounds in which every thread of the grid has all its vectors, so that no bounds are checked. The vectors of one block and round are
    adjacent. */
 template <class Fold, class Element, class plan>
@@ -405,10 +422,7 @@ static __device__ __forceinline__ void rounds_take(typename Fold::partial *parti
     for (uint64_t round = 0; round < rounds.count; round++) {
         typename plan::input::vector vectors[plan::vectors];
         round_load<Element, plan>(vectors, x, index, aligned);
-#pragma unroll
-        for (int i = 0; i < plan::vectors; i += plan::vectors_per_tile)
-            vectors_take<Fold, Element, plan::vectors_per_tile>(partial, vectors + i,
-                                                        first + (index + i * plan::threads) * Element::per_vector);
+        tiles_take<Fold, Element, plan>(partial, vectors, first + index * Element::per_vector, plan::threads * Element::per_vector);
         index += rounds.step;
     }
 }
@@ -425,9 +439,7 @@ static __device__ __forceinline__ void padded_take(typename Fold::partial *parti
 #pragma unroll 1
     for (uint64_t round = 0; round < rounds.count; round++) {
         round_load<Element, plan>(vectors, x, index, aligned);
-#pragma unroll
-        for (int i = 0; i < plan::vectors; i += plan::vectors_per_tile)
-            vectors_take<Fold, Element, plan::vectors_per_tile>(partial, vectors + i, 0);
+        tiles_take<Fold, Element, plan>(partial, vectors, 0, 0);
         shared_max = warp_share_max<Fold>(partial, shared_max);
         index += rounds.step;
     }
@@ -499,7 +511,7 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(typename pl
     const bool aligned = is_vector_aligned(x);
     const uint64_t vectors = n / Element::per_vector;
     typename Fold::partial partial = Fold::identity();
-    if constexpr (Fold::scaled && Element::is_floating) {
+    if constexpr (plan::is_padded) {
         padded_take<Fold, Element, plan>(&partial, x, rounds, vectors, aligned);
     } else {
         uint64_t start = 0;
@@ -511,9 +523,8 @@ static __device__ __forceinline__ typename Fold::partial thread_fold(typename pl
     }
     /* Less than a vector is left. Padded folds give -inf to the threads that have no element, so that warps do not diverge. */
     const uint64_t whole = vectors * Element::per_vector, last = whole + threadIdx.x;
-    constexpr bool padded = Fold::scaled && Element::is_floating;
-    if (blockIdx.x == gridDim.x - 1 && (padded ? whole : last) < n) {
-        if constexpr (padded) {
+    if (blockIdx.x == gridDim.x - 1 && (plan::is_padded ? whole : last) < n) {
+        if constexpr (plan::is_padded) {
             typename Element::stored stored = vector_element<typename Element::stored>(least_vector<Element>(), 0);
             if (last < n)
                 stored = x[last];

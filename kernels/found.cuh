@@ -119,11 +119,6 @@ static __device__ __forceinline__ typename Found::Partial::type item_partial(con
     return partial;
 }
 
-template <class Found> static __device__ __noinline__ void result_apart(const typename Found::Partial::type *partial, const struct axis_finish *finish, uint64_t r)
-{
-    result_finish<Found::monoid>(*partial, *finish, r);
-}
-
 /* The partial of a row, or of its split, becomes a result, or is stored. */
 template <class Found>
 static __device__ __forceinline__ void found_end(typename Found::Partial::type partial, const struct logits_rows &rows, const struct finder<Found> &finder,
@@ -132,7 +127,7 @@ static __device__ __forceinline__ void found_end(typename Found::Partial::type p
     if constexpr (Found::turns)
         Found::turn(&partial, finder.signs);
     if (Found::is_long && ends.finishes && rows.splits == 1)
-        return result_apart<Found>(&partial, &ends.finish, r);
+        return result_apart<Found::monoid>(&partial, &ends.finish, r);
     if (Found::finishes && ends.finishes && rows.splits == 1)
         return Found::turns && finder.signs != 0 ? result_finish<Found::monoid_turned>(partial, ends.finish, r) : result_finish<Found::monoid>(partial, ends.finish, r);
     partial_store(partial, rows, r, split);

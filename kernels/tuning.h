@@ -26,20 +26,28 @@ constexpr enum cost cost_of(enum cost cost, enum value value)
 /* Vectors of each operand, of `vectors` of all; 0 of 0. */
 constexpr int vectors_of_each(int vectors, int operands) { return vectors == 0 || vectors >= operands ? vectors / operands : 1; }
 
-/* f32_terms: the fold does much arithmetic on each element, in f32. small: a multiprocessor has at most FOLD_SMALL_BYTES of the array;
-   only folds that cost little have a kernel for that. */
-constexpr struct fold_shape fold_shape_of(enum cost cost, size_t element_bytes, int operands, bool f32_terms, bool small)
+/* Whether folds that cost so much have one copy of their code for all tiles of a round. */
+template <enum cost cost> constexpr bool code_is_long = cost != COST_LITTLE && cost != COST_INDEX;
+
+/* f32_terms: the fold does much arithmetic on each element, in f32. padded: incomplete tiles are. small: a multiprocessor has at most
+   FOLD_SMALL_BYTES of the array; only folds that cost little have a kernel for that. */
+constexpr struct fold_shape fold_shape_of(enum cost cost, size_t element_bytes, int operands, bool f32_terms, bool padded, bool small)
 {
     switch (cost) {
     case COST_STATS:
         return {256, 2, 2, 0, 1};
     case COST_INDEX: /* vectors of one thread are not adjacent, so a tile cannot hold two of them */
         return {512, 2, 4, element_bytes == 1 ? 0 : 1, 1};
-    case COST_BINS: /* tiles of 32 values (f32 terms), or at most 16 */
+    case COST_BINS:
+        if (!padded)
+            return {256, 2, 4, 0, 1};
+        /* tiles of 32 values (f32 terms), or at most 16 */
         if (f32_terms)
             return element_bytes == 4 ? fold_shape{256, 2, 8, 8, 1} : fold_shape{256, 2, 4, 4, 1};
         return {256, 2, element_bytes == 8 ? 8 : 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1};
     case COST_EXPONENTIAL:
+        if (!padded)
+            return {512, 2, 4, 0, 1};
         if (f32_terms) /* long tiles: some of the work is done once a tile */
             return element_bytes == 4 ? fold_shape{512, 2, 8, 8, 4} : fold_shape{512, 2, 4, 4, 2};
         break;

@@ -142,15 +142,9 @@ HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, ARRAY x, uint32_t n)
         for (uint32_t i = 0; i < n; i++)
             finite &= FINITE(AT(x, i));
     }
-    if (finite) {
-        FOLD_UNROLL
-        for (uint32_t i = 0; i < n; i++)
-            ADD(sink, AT(x, i), true);
-    } else {
-        FOLD_UNROLL
-        for (uint32_t i = 0; i < n; i++)
-            ADD(sink, AT(x, i), false);
-    }
+    FOLD_UNROLL
+    for (uint32_t i = 0; i < n; i++) /* once: the code is long */
+        ADD(sink, AT(x, i), finite);
 #else
 #ifdef BINS
     if (sink->has_bins) { /* so that an addition need not wait for the one before, which may go to the same bin */
