@@ -78,7 +78,7 @@ static double element_at(const struct bench *b, uint64_t row, uint64_t l)
     const struct bench_shape *const shape = shape_of(b);
     const uint64_t rank = shape->cut_axis ? l / shape->length : (uint64_t)b->rank;
     const uint64_t number = rank * b->task->count + place_of(b, row) + l % shape->length * shape->inner;
-    return (double)bench_number(number, bench_bits(b->task->type)) * bench_unit_of(b->task->type);
+    return (double)bench_number(number, bench_bits(b->task->type)) * bench_unit_of(b->task->type, b->task->range);
 }
 
 static allfold_status fetch(struct bench *b, const void *from, void *to, size_t bytes, struct error *error)
@@ -133,7 +133,7 @@ static allfold_status check_rows(struct bench *b, compare_function *compare, cha
     const uint64_t rows = row_count(b), checked = u64_min(rows, ROWS_CHECKED);
     for (uint64_t i = 0; i < checked; i++) {
         const uint64_t row = checked == 1 ? 0 : i * (rows - 1) / (checked - 1);
-        const struct bench_row_of data = {b->task->type, (uint64_t)b->rank * b->task->count + place_of(b, row), shape->inner,
+        const struct bench_row_of data = {b->task->type, b->task->range, (uint64_t)b->rank * b->task->count + place_of(b, row), shape->inner,
                                           shape->length, 0};
         struct bench_expected mine, all;
         if (bench_expect(b, &data, &mine, &all, error) != ALLFOLD_OK)

@@ -62,10 +62,13 @@ struct bench_shape {
     bool cut_axis; /* the rows are spread over the ranks, each of which has `length` elements of each; else a rank has whole rows */
 };
 
+enum { BENCH_RANGE = 8 }; /* unless the user says another */
+
 /* One measurement, in which all peers that can do the work take turns. */
 struct bench_case {
     const struct bench_subject *subject;
     allfold_type type;
+    int range;       /* a power of two: floating-point elements are uniform in [-range, range) */
     uint64_t count;  /* elements of each rank; of a dot product, of each operand */
     struct bench_shape shape; /* of a rank's elements, data on the device only */
     enum bench_place place;

@@ -50,12 +50,12 @@ static allfold_status cpu_describe(struct machine *machine, struct bench_facts *
 
 /* Loops of each type. */
 #define DEFINE_FILL(ID, name, bits)                                                                                    \
-    static void fill_##name(element_##name *x, uint64_t first, uint64_t n, int threads)                               \
+    static void fill_##name(element_##name *x, const struct bench_data *data, int threads)                            \
     {                                                                                                                  \
-        const double unit = bench_unit_of(ALLFOLD_##ID);                                                               \
+        const double unit = bench_unit_of(ALLFOLD_##ID, data->range);                                                  \
         _Pragma("omp parallel for num_threads(threads)")                                                               \
-        for (uint64_t i = 0; i < n; i++)                                                                               \
-            x[i] = bench_make_##name((double)bench_number(first + i, bits) * unit);                                    \
+        for (uint64_t i = 0; i < data->count; i++)                                                                     \
+            x[i] = bench_make_##name((double)bench_number(data->first + i, bits) * unit);                              \
     }                                                                                                                  \
     static double error_##name(const struct softmax_found *given, int threads)                                         \
     {                                                                                                                  \
@@ -78,9 +78,9 @@ static allfold_status cpu_fill(struct machine *machine, const struct bench_data 
 {
     const int threads = cpu_of(machine)->device->threads;
     switch (data->type) {
-#define CASE(ID, name, bits)                                                                           \
-    case ALLFOLD_##ID:                                                                                 \
-        fill_##name((element_##name *)machine->x + data->place, data->first, data->count, threads);    \
+#define CASE(ID, name, bits)                                                         \
+    case ALLFOLD_##ID:                                                               \
+        fill_##name((element_##name *)machine->x + data->place, data, threads);      \
         return ALLFOLD_OK;
         BENCH_TYPES(CASE)
 #undef CASE

@@ -13,16 +13,14 @@ template <allfold_type type> struct data;
     template <> struct data<ALLFOLD_##ID> {                                                                    \
         typedef element_##name stored;                                                                         \
         static constexpr int bits = bits_;                                                                     \
-        static constexpr bool floating = ALLFOLD_##ID != ALLFOLD_INT32;                                        \
         static __device__ stored make(double x) { return bench_make_##name(x); }                               \
         static __device__ double load(stored x) { return (double)load_##name(x); }                             \
     };
 BENCH_TYPES(DEFINE_DATA)
 #undef DEFINE_DATA
 
-template <allfold_type type> static __global__ void fill_kernel(typename data<type>::stored *x, uint64_t first, uint64_t n)
+template <allfold_type type> static __global__ void fill_kernel(typename data<type>::stored *x, uint64_t first, uint64_t n, double unit)
 {
-    const double unit = bench_unit(data<type>::bits, data<type>::floating);
     for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < n; i += (uint64_t)gridDim.x * blockDim.x)
         x[i] = data<type>::make((double)bench_number(first + i, data<type>::bits) * unit);
 }
@@ -123,7 +121,8 @@ template <allfold_type type> static void fill_type(struct cuda_machine *cuda, co
 {
     typedef typename data<type>::stored stored;
     fill_kernel<type><<<blocks_for(cuda, made->count), THREADS, 0, cuda->gpu->stream>>>((stored *)cuda->machine.x + made->place,
-                                                                                       made->first, made->count);
+                                                                                       made->first, made->count,
+                                                                                       bench_unit_of(type, made->range));
 }
 
 static allfold_status cuda_fill(struct machine *machine, const struct bench_data *made, struct error *error)

@@ -1,6 +1,6 @@
 /* Makes the benchmark's elements: functions of the index, unpredictable, the same on host and GPU, each an integer times a
-   power of two, so that the exact sum and the largest one are found in integers. Floating-point ones fill [-8, 8), int32
-   [-2^30, 2^30). */
+   power of two, so that the exact sum and the largest one are found in integers. Floating-point ones fill [-range, range),
+   where range is a power of two; int32 [-2^30, 2^30). */
 #pragma once
 
 #include "measure/numbers.h"
@@ -11,9 +11,6 @@
 #define BENCH_TYPES(X) X(F32, f32, 24) X(F64, f64, 53) X(BF16, bf16, 8) X(F16, f16, 11) X(INT32, int32, 31)
 
 HOST_DEVICE int64_t bench_number(uint64_t i, int bits) { return numbers_at(i, UINT64_MAX, bits); }
-
-/* What an element is of its integer. */
-HOST_DEVICE double bench_unit(int bits, bool floating) { return numbers_unit(bits, floating) * (floating ? 8.0 : 1.0); }
 
 /* The integer, times its unit, as an element. */
 HOST_DEVICE element_f32 bench_make_f32(double x) { return round_f32(x); }
@@ -29,12 +26,18 @@ HOST_DEVICE int bench_bits(allfold_type type)
     return 0 ? 0 BENCH_TYPES(ROW) : 0;
 #undef ROW
 }
-HOST_DEVICE double bench_unit_of(allfold_type type) { return bench_unit(bench_bits(type), type != ALLFOLD_INT32); }
+
+/* What an element is of its integer. */
+HOST_DEVICE double bench_unit_of(allfold_type type, int range)
+{
+    return numbers_unit(bench_bits(type), type != ALLFOLD_INT32) * (type != ALLFOLD_INT32 ? range : 1);
+}
 
 /* A row of elements: the integers number first, first + stride, ..., each beside that of the other operand, whose numbers lie
    `apart` behind. Without another operand apart is 0, and products are squares. */
 struct bench_row_of {
     allfold_type type;
+    int range;
     uint64_t first, stride, count, apart;
 };
 /* Where the numbers of a second operand begin. */
@@ -71,7 +74,7 @@ HOST_DEVICE void bench_know(struct bench_known *known, const struct bench_row_of
         known->products[i] += (uint32_t)(product >> 32 * i);
     known->products_high += (int64_t)(product >> 96);
     if (row->type != ALLFOLD_INT32)
-        known->sumexp += exp((double)number * bench_unit_of(row->type));
+        known->sumexp += exp((double)number * bench_unit_of(row->type, row->range));
 }
 
 /* What is known of two rows together. */

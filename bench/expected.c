@@ -12,14 +12,15 @@ static long double words(const uint64_t low[3], int64_t high)
     return (((long double)high * 0x1p32L + (long double)low[2]) * 0x1p32L + (long double)low[1]) * 0x1p32L + (long double)low[0];
 }
 
-static struct bench_expected expected_of(const struct bench_known *known, allfold_type type, uint64_t count)
+static struct bench_expected expected_of(const struct bench_known *known, const struct bench_row_of *row, uint64_t count)
 {
-    const double unit = bench_unit_of(type);
+    const double unit = bench_unit_of(row->type, row->range);
     return (struct bench_expected){.count = count,
                                    .sum = ((long double)known->high * 4294967296.0L + (long double)known->low) * unit,
                                    .products = words(known->products, known->products_high) * unit * unit,
                                    .max = (double)known->max * unit,
-                                   .sumexp = known->sumexp};
+                                   .sumexp = known->sumexp,
+                                   .scale = row->type == ALLFOLD_INT32 ? 1.0 : row->range / 8.0};
 }
 
 /* Carries what is beyond 32 bits of each word, so that ranks can be added. */
@@ -59,8 +60,8 @@ allfold_status bench_expect(struct bench *b, const struct bench_row_of *row, str
     carry(&known);
     if (comm_agree(&b->context->comm, error) != ALLFOLD_OK || combine_known(b, &known, &together, error) != ALLFOLD_OK)
         return error->status;
-    *mine = expected_of(&known, row->type, row->count);
-    *all = expected_of(&together, row->type, row->count * (uint64_t)b->size);
+    *mine = expected_of(&known, row, row->count);
+    *all = expected_of(&together, row, row->count * (uint64_t)b->size);
     return ALLFOLD_OK;
 }
 
@@ -69,12 +70,12 @@ allfold_status bench_fill(struct bench *b, struct error *error)
 {
     const struct bench_case *const task = b->task;
     const bool dot = bench_is_dot(b), two = bench_takes_two(task->subject);
-    if (b->filled.count == task->count && b->filled.type == task->type && b->filled.place == task->place
+    if (b->filled.count == task->count && b->filled.type == task->type && b->filled.range == task->range && b->filled.place == task->place
         && bench_takes_two(b->filled.subject) == two && (!two || b->filled.subject->fold == task->subject->fold))
         return ALLFOLD_OK;
     b->filled.count = 0;
-    struct bench_data data = {task->type, (uint64_t)b->rank * task->count, task->count, 0, task->place != BENCH_ON_DEVICE};
-    const struct bench_row_of all = {task->type, data.first, 1, task->count, dot ? BENCH_SECOND : 0};
+    struct bench_data data = {task->type, task->range, (uint64_t)b->rank * task->count, task->count, 0, task->place != BENCH_ON_DEVICE};
+    const struct bench_row_of all = {task->type, task->range, data.first, 1, task->count, dot ? BENCH_SECOND : 0};
     b->machine->ops->fill(b->machine, &data, error);
     data.first += dot ? BENCH_SECOND : 0; /* of a comparison both are equal */
     data.place = bench_second_place(task->count);
@@ -105,20 +106,20 @@ double bench_f32_tolerance(uint64_t count, double largest) { return 2.5e-7 * lar
 
 void bench_check(const struct bench_expected *expected, const char *name, double found, double precision, char wrong[96])
 {
-    const double n = (double)expected->count;
+    const double n = (double)expected->count, scale = expected->scale;
     const long double mean = expected->sum / n, squares = expected->products / n;
     const struct {
         const char *name;
         long double value;
         double absolute, relative;
     } known[] = { /* no element can be missing from a sum this close */
-        {"sum", expected->sum, 0x1p-38 * n, 1e-15},
-        {"mean", mean, 0x1p-38, 1e-15},
+        {"sum", expected->sum, 0x1p-38 * scale * n, 1e-15},
+        {"mean", mean, 0x1p-38 * scale, 1e-15},
         {"max", expected->max, 0.0, 0.0},
         {"argmax", expected->max, 0.0, 0.0},
         {"norm2", sqrtl(expected->products), 0.0, 1e-12},
         {"variance", squares - mean * mean, 1e-12 * (double)squares, 1e-9},
-        {"dot", expected->products, 0x1p-35 * n, 1e-15},
+        {"dot", expected->products, 0x1p-35 * scale * scale * n, 1e-15},
         {"compare", 0.0L, 0.0, 0.0},
         {"logsumexp", logl((long double)expected->sumexp), 1e-12, 1e-9},
         {"count", (long double)expected->count, 0.0, 0.0},
@@ -143,7 +144,7 @@ void bench_check_cub(allfold_type type, enum cub_work work, const struct bench_e
     else if (type == ALLFOLD_F64)
         bench_check(expected, "sum", found, 0.0, wrong);
     else
-        bench_near(found, expected->sum, bench_f32_tolerance(expected->count, 8.0), wrong);
+        bench_near(found, expected->sum, bench_f32_tolerance(expected->count, 8.0 * expected->scale), wrong);
 }
 
 double bench_softmax_tolerance(allfold_type type, double of_f32)

@@ -13,6 +13,7 @@ extern "C" {
 /* Elements first, first + 1, ... of the data, which go to x[place] and on. */
 struct bench_data {
     allfold_type type;
+    int range;
     uint64_t first, count, place;
     bool in_host;
 };

@@ -15,7 +15,7 @@ static int subject_of(const struct bench *b) { return b->task->subject->fold; }
 static bool is_histogram(const struct bench *b) { return subject_of(b) == BENCH_BINS || subject_of(b) == BENCH_BINS_MANY; }
 static uint64_t top_of(const struct bench *b) { return u64_min(TOP, b->task->count); }
 static uint64_t bins_of(const struct bench *b) { return subject_of(b) == BENCH_BINS_MANY ? BINS_MOST : 256; }
-static double unit_of(const struct bench *b) { return bench_unit_of(b->task->type); }
+static double unit_of(const struct bench *b) { return bench_unit_of(b->task->type, b->task->range); }
 /* The elements are from -limit on and below limit. */
 static double limit_of(const struct bench *b) { return ldexp(unit_of(b), bench_bits(b->task->type) - 1); }
 

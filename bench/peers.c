@@ -365,7 +365,7 @@ static allfold_status cublas_check(struct bench *b, char wrong[96], struct error
     if (b->task->type == ALLFOLD_F64)
         bench_check(&b->mine, "dot", cub_value(b, CUB_SUM), 0.0, wrong);
     else
-        bench_near(cub_value(b, CUB_SUM), b->mine.products, bench_f32_tolerance(b->task->count, 64.0), wrong);
+        bench_near(cub_value(b, CUB_SUM), b->mine.products, bench_f32_tolerance(b->task->count, 64.0 * b->mine.scale * b->mine.scale), wrong);
     return ALLFOLD_OK;
 }
 

@@ -187,9 +187,9 @@ static void survey_machine(struct bench *b, struct error *error)
     const double bytes = (double)facts->ceiling_bytes;
     /* ceilings are read off random data, too */
     ops->describe(b->machine, facts, error);
-    ops->fill(b->machine, &(struct bench_data){ALLFOLD_INT32, 0, facts->ceiling_bytes / 4, 0, false}, error);
+    ops->fill(b->machine, &(struct bench_data){ALLFOLD_INT32, BENCH_RANGE, 0, facts->ceiling_bytes / 4, 0, false}, error);
     if (on_gpu(b) && error->status == ALLFOLD_OK)
-        ops->fill(b->machine, &(struct bench_data){ALLFOLD_INT32, 0, u64_min(b->bytes.host, facts->ceiling_bytes) / 4, 0, true}, error);
+        ops->fill(b->machine, &(struct bench_data){ALLFOLD_INT32, BENCH_RANGE, 0, u64_min(b->bytes.host, facts->ceiling_bytes) / 4, 0, true}, error);
     if (error->status == ALLFOLD_OK && ops->read_prepare(b->machine, facts->ceiling_bytes, error) == ALLFOLD_OK)
         ops->copy_prepare(b->machine, facts->ceiling_bytes, error);
     facts->read = bytes / survey(b, survey_read, false, error);

@@ -11,6 +11,7 @@ struct bench_expected {
     uint64_t count;
     long double sum, products; /* of elements with those of the other operand, or with themselves */
     double max, sumexp;
+    double scale; /* of floating-point elements, beside those in [-8, 8): errors grow with it */
 };
 
 struct bench {

@@ -17,8 +17,8 @@ FOLDS = ("sum", "sum-exact", "max", "argmax", "norm2", "norm2-exact", "stats", "
          "softmax-exact", "logsumexp", "logsumexp-exact", "median", "quantile", "quantile-7", "topk", "histogram", "histogram-65536")
 ORDER = FOLDS[-6:]
 EXPONENTIALS = ("sumexp", "softmax", "softmax-exact", "logsumexp", "logsumexp-exact")
-ROW = {"fold", "dtype", "count", "shape", "cut", "ranks", "data", "caches", "peer", "timing_point", "runs", "seconds", "seconds_p10", "seconds_p99",
-       "slowest_rank", "seconds_by_rank", "bytes", "bytes_per_second", "of_read_ceiling", "of_datasheet", "floor_seconds",
+ROW = {"fold", "dtype", "range", "count", "shape", "cut", "ranks", "data", "caches", "peer", "timing_point", "runs", "seconds", "seconds_p10",
+       "seconds_p99", "slowest_rank", "seconds_by_rank", "bytes", "bytes_per_second", "of_read_ceiling", "of_datasheet", "floor_seconds",
        "of_floor", "correct"}
 
 
@@ -32,6 +32,7 @@ def check_usage():
         (["--axis=last"], ["--length"]), (["--cut-axis"], ["--length"]), (["--length=2", "--data=file"], ["--length", "--data"]),
         (["--length=8", "--count=7"], ["as many elements as --count"]), (["--length=8", "--fold=dot"], ["no sumexp, dot"]), (["--length=8", "--fold=median"], ["order statistics"]),
         (["--data=file", "--fold=dot"], ["--data=file"]),
+        *((["--range=" + wrong], ["--range", "256 or 512", f"'{wrong}'"]) for wrong in ("0", "3", "1024", "-8", "wide")),
         (["--seconds=0"], ["--seconds"]), (["--seconds=soon"], ["--seconds", "'soon'"]), (["--tolerance=5"], ["--baseline"]),
         (["--slow=101"], ["--slow"]), (["--rung=modulo"], ["bench takes no --rung"]), (["sum"], ["options only"]),
     ]
@@ -76,6 +77,7 @@ def fault_of(row, machine):
         "rate": exchange or near(rate, row["bytes"] / row["seconds"]),
         "ceiling": exchange or near(row["of_read_ceiling"], rate / machine["read"]),
         "floor": exchange or near(row["floor_seconds"], floor) and near(row["of_floor"], floor / row["seconds"]),
+        "range": row["range"] == (None if row["dtype"] == "int32" else 8),
         "correct": row["correct"] is (None if exchange or row["peer"] in ("read", "copy") else True),
         "datasheet": exchange or machine["datasheet"] is None or near(row["of_datasheet"], rate / machine["datasheet"]),
         "split": (split is not None) == (row["timing_point"] == "host" and row["peer"] == "allfold" and not row["shape"] and row["fold"] not in ORDER)
@@ -123,6 +125,23 @@ def check_json():
         "the table", shown(process))
 
 
+def check_ranges():
+    """Results are right in the least and the largest range, too, and in one in which sums of exponentials need several bins."""
+    words = [*TINY, "--json", "--type=all", "--fold=all", "--range=64"]
+    processes = {"one rank": alone(*words, "--count=1,4097"), "two ranks": cli.ranks(2, *words, "--count=4097"),
+                 "rows": cli.ranks(2, *words, "--count=6000", "--length=100", "--cut-axis"),
+                 **{f"range {r}": alone(*words, "--count=1000", f"--range={r}") for r in (1, 512)}}
+    for name, process in processes.items():
+        found = report(process) or {"results": [], "correct": None}
+        wanted = int(name.split()[1]) if name.startswith("range") else 64
+        tap.ok(found["correct"] is True and len(found["results"]) > 100 and all(
+            row["range"] == (None if row["dtype"] == "int32" else wanted) for row in found["results"]), f"--range, {name}: results are right",
+            shown(process))
+    process = alone(*TINY, "--count=2^12", "--fold=max", "--type=f32,int32", "--range=64")
+    tap.ok("max of 2^12 f32 in [-64, 64) a rank" in process.stdout and "max of 2^12 int32 a rank" in process.stdout,
+           "--range: the heading", shown(process))
+
+
 def check_axes():
     """Rows and columns, of each rank and spread over ranks; all results are compared with what is known of them."""
     words = [*TINY, "--count=60", "--length=1,10,60", "--axis=last,middle,first", "--fold=all", "--type=f32,bf16,int32", "--json"]
@@ -154,14 +173,16 @@ def check_baseline():
     other = json.loads(json.dumps(found).replace(found["surveys"][0]["machines"][0]["device"], "another device"))
     with cli.Folder() as folder:
         texts = {"slow": json.dumps(changed(1000.0)), "fast": json.dumps(changed(0.001)), "count": json.dumps(changed(count=7)),
-                 "shape": json.dumps(changed(shape=[10, 100, 1])),
+                 "shape": json.dumps(changed(shape=[10, 100, 1])), "range": json.dumps(changed(range=64)),
+                 "earlier": json.dumps(changed(1000.0, range=None)),
                  "other": json.dumps(other), "text": "seconds: 5", "ladder": '{"command": "ladder"}'}
         for name, text in texts.items():
             with open(folder.name(name), "w", encoding="utf-8") as file:
                 file.write(text)
-        process = alone(*words, "--json", f"--baseline={folder.name('slow')}")
-        against = (report(process) or {}).get("baseline", {})
-        tap.ok(against == {"tolerance": 0.1, "compared": 4, "slower": []}, "a slower baseline: all is well", shown(process))
+        for name in ("slow", "earlier"):
+            process = alone(*words, "--json", f"--baseline={folder.name(name)}")
+            against = (report(process) or {}).get("baseline", {})
+            tap.ok(against == {"tolerance": 0.1, "compared": 4, "slower": []}, f"a baseline that is slower ({name}): all is well", shown(process))
         process = alone(*words, "--json", "--tolerance=50", f"--baseline={folder.name('fast')}")
         against = json.loads(process.stdout or "{}").get("baseline", {})
         tap.ok(process.returncode == 1 and against.get("tolerance") == 0.5 and len(against.get("slower", [])) == 4
@@ -170,7 +191,8 @@ def check_baseline():
         process = alone(*words, "--tolerance=10000", f"--baseline={folder.name('slow')}")
         tap.ok(process.returncode == 0 and "compared with the baseline: 4 times, 0 of them" in process.stdout,
                "the comparison for people", shown(process))
-        for name, expected in (("other", ["another device"]), ("count", ["none of the folds"]), ("shape", ["none of the folds"])):
+        for name, expected in (("other", ["another device"]), ("count", ["none of the folds"]), ("shape", ["none of the folds"]),
+                               ("range", ["none of the folds"])):
             process = alone(*words, f"--baseline={folder.name(name)}")
             tap.ok(process.returncode == 1 and all(word in process.stderr for word in expected),
                    f"a baseline of another {name} is refused", shown(process))
@@ -245,6 +267,13 @@ def check_peers():
     tap.ok({(row["fold"], tuple(row["shape"]), row["bytes"]) for row in rows if row["peer"] == "numpy"} == {
         ("sum", (60, 10, 1), 2640), ("sum", (1, 10, 60), 2640), ("argmax", (60, 10, 1), 2880), ("argmax", (1, 10, 60), 2880)},
         "tools/bench-peers: rows and columns", process)
+    process = subprocess.run([sys.executable, PEERS, "--count=1000", "--fold=max", "--type=f32,int32", "--seconds=0.001", "--warm", "--range=64"],
+                             capture_output=True, text=True, check=False)
+    rows = json.loads(process.stdout or '{"results": []}')["results"]
+    tap.ok({(row["dtype"], row["range"]) for row in rows} == {("f32", 64), ("int32", None)}, "tools/bench-peers: the range", process)
+    process = subprocess.run([sys.executable, PEERS, "--range=3"], capture_output=True, text=True, check=False)
+    tap.ok(process.returncode == 2 and "--range" in process.stderr and "512" in process.stderr and not process.stdout,
+           "it refuses other ranges", process)
     process = subprocess.run([sys.executable, PEERS, "--fold=mean"], capture_output=True, text=True, check=False)
     tap.ok(process.returncode == 1 and "'mean'" in process.stderr and not process.stdout, "it refuses what it does not have",
            process)
@@ -254,6 +283,7 @@ def main():
     cli.ignore_leaks()
     check_usage()
     check_json()
+    check_ranges()
     check_axes()
     check_baseline()
     check_health()

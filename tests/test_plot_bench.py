@@ -43,6 +43,7 @@ ROWS = [made for n in (10, 12, 20) for made in (
 ROWS += [row("sum", "f32", 2 ** 28, "allfold", "host", 3e-4), row("sum", "f32", 2 ** 28, "allfold", "host", 3.03e-4, ranks=8)]
 ROWS += [row("sum", "f32", 2 ** 28, peer, "host", 1e-3, shape=[2 ** (28 - n), 2 ** n, 1]) for n in (8, 10, 12) for peer in ("allfold", "torch")]
 ROWS += [row("sum-exact", "f32", 2 ** 28, "allfold", "host", 1e-3, shape=[2 ** 18, 2 ** 10, 1])]
+ROWS += [row("sum", "f32", 2 ** n, "allfold", "kernel", 6e-6, range=64) for n in (10, 12, 20)]
 REPORTS = [report(ROWS, (1, 8))]
 
 
@@ -65,6 +66,8 @@ def check_compact(folder, results):
            and len(done.stdout.splitlines()) == 1 + len(ROWS) and "seconds_by_rank" not in done.stdout,
            "a line for each row, without the fields that nothing shows", done)
     some = run("compact-results", "peer=cub,read", "count=1024", results)
+    found = runs.find(fold="sum", count=1024, peer="allfold", timing_point="kernel")
+    tap.ok([one["range"] for one in found] == [8, 64], "rows of two ranges are apart", found)
     tap.ok(some.stdout.count('"fold"') == 2, "rows of given values only", some)
     ladder = {"command": "ladder", "topic": "rungs", "tables": [
         {"count": count, "rows": [{"rung": "modulo", "seconds": 1.0, "runs": 3}]} for count in (1, 2)]}
@@ -88,7 +91,8 @@ def check_pictures(folder, results, compact):
     for text in found[0].values():
         xml.etree.ElementTree.fromstring(text)
     tap.ok(done.returncode == 0 and list(found[0]) == [
-        "bench-cuda-bandwidth-sum-f32-1-rank.svg", "bench-cuda-rows.svg", "bench-cuda-scaling-sum-f32-268435456.svg",
+        "bench-cuda-bandwidth-sum-f32-1-rank-range-64.svg", "bench-cuda-bandwidth-sum-f32-1-rank.svg", "bench-cuda-rows.svg",
+        "bench-cuda-scaling-sum-f32-268435456.svg",
         "bench-cuda-split-sum-f32-1-rank.svg", "bench-cuda-time-sum-f32-1-rank.svg"], "pictures", [list(found[0]), done])
     tap.ok(found[0] == found[1], "the same pictures of compact reports")
 

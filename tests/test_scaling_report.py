@@ -144,6 +144,13 @@ def test_refused(folder):
         process = run(path, "-o", page)
         tap.ok(process.returncode == 1 and process.stderr.startswith("scaling-report: ") and "Traceback" not in process.stderr
                and not os.path.exists(page), f"{name} is refused", process)
+    first, *more = made_up([1, 2], COUNTS, [])
+    first["results"] = [{**row, "range": 64} for row in first["results"]]
+    try:
+        study_of(folder, [first, *more])
+        tap.ok(False, "rows of two ranges are refused")
+    except scaling_study.StudyError as error:
+        tap.ok("range" in str(error), "rows of two ranges are refused", error)
 
 
 def main():

@@ -3,13 +3,14 @@ Numbers are in base units: seconds, bytes a second, parts of one; None where som
 import json_reports
 
 SCHEMA = 1
+RANGE = 8  # of rows that have none: integers, and earlier versions
 
 
 class Runs:
     """The rows of several reports; of the same work the last report's count. Each row also has the backend it was measured on,
     machine: what is known of its slowest rank, and report: the number of its report. Those along an axis are apart."""
 
-    WORK = ("fold", "dtype", "count", "shape", "ranks", "data", "caches", "timing_point", "backend")
+    WORK = ("fold", "dtype", "range", "count", "shape", "ranks", "data", "caches", "timing_point", "backend")
 
     def __init__(self, reports):
         self.reports = reports
@@ -20,7 +21,8 @@ class Runs:
                 machines = surveys.get(row["ranks"], [])
                 slowest = row.get("slowest_rank", 0)
                 machine = machines[slowest] if slowest < len(machines) else {}
-                rows.append({**row, "shape": tuple(row.get("shape") or ()), "backend": report["backend"], "machine": machine, "report": number})
+                rows.append({**row, "range": row.get("range") or RANGE, "shape": tuple(row.get("shape") or ()), "backend": report["backend"],
+                             "machine": machine, "report": number})
         last = {(row["peer"], *(row[key] for key in self.WORK)): row["report"] for row in rows}
         kept = [row for row in rows if last[row["peer"], *(row[key] for key in self.WORK)] == row["report"]]
         self.rows = [row for row in rows if not row["shape"]]

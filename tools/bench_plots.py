@@ -4,6 +4,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from bench_json import RANGE  # noqa: E402
 from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: E402
 
 INK, SOFT, GRID = "#1f2328", "#59636e", "#e3e8ed"
@@ -74,12 +75,16 @@ def microseconds(value, _=None):
     return f"{value * 1e6:g} µs" if value < 1e-3 else f"{value * 1e3:g} ms" if value < 1 else f"{value:g} s"
 
 
+def spread(facts):
+    return f", elements in [-{facts['range']}, {facts['range']})" if facts["range"] != RANGE else ""
+
+
 def circumstances(runs, row, **facts):
     """What holds for a picture: the device, the ranks, the caches."""
     ranks = row["ranks"]
     return ", ".join(filter(None, [
         runs.device(**facts), "1 rank" if ranks == 1 else f"{ranks} ranks, the slowest one's median",
-        "medians" if ranks == 1 else "", "caches warm" if row["caches"] == "warm" else "caches cleared before each run",
+        "medians" if ranks == 1 else "", ("caches warm" if row["caches"] == "warm" else "caches cleared before each run") + spread(row),
         "data in host memory" if row["data"] == "host" else ""]))
 
 
@@ -170,7 +175,7 @@ def scaling(runs, facts, rows):
     """Weak scaling: bytes a second of all ranks together."""
     fold = facts["fold"]
     figure, axes = chart(f"{FOLDS.get(fold, fold)} of {facts['dtype']}, {bench_count(facts['count'])} a rank",
-                         f"{runs.device(**facts)}, weak scaling, the slowest rank's median", "ranks", "GB/s, all ranks together")
+                         f"{runs.device(**facts)}{spread(facts)}, weak scaling, the slowest rank's median", "ranks", "GB/s, all ranks together")
     peers = sorted({row["peer"] for row in rows}, key=lambda peer: list(PEERS).index(peer) if peer in PEERS else 99)
     for peer in peers:
         colour, width, dashes, name = PEERS.get(peer, (INK, 1.5, "-", peer))
@@ -198,7 +203,7 @@ def small_scaling(runs, facts, rows):
     """The time of small folds against the number of ranks."""
     fold = facts["fold"]
     figure, axes = chart(f"{FOLDS.get(fold, fold)} of {bench_count(facts['count'])} {facts['dtype']} a rank",
-                         f"{runs.device(**facts)}, the slowest rank's median", "ranks", "µs from call to value on every host")
+                         f"{runs.device(**facts)}{spread(facts)}, the slowest rank's median", "ranks", "µs from call to value on every host")
     order = list(PEERS)
     for peer in sorted({row["peer"] for row in rows}, key=lambda peer: order.index(peer) if peer in order else 99):
         colour, width, dashes, name = PEERS.get(peer, (INK, 1.5, "-", peer))
@@ -261,7 +266,8 @@ def groups(runs, keys, **facts):
 def name_of(kind, facts, *keys):
     words = {"ranks": "{}-ranks" if facts.get("ranks") != 1 else "{}-rank"}
     parts = [words.get(key, "{}").format(facts[key]) for key in keys]
-    extra = [text for text, there in (("warm", facts["caches"] == "warm"), ("from-host", facts["data"] == "host")) if there]
+    extra = [text for text, there in (("warm", facts["caches"] == "warm"), ("from-host", facts["data"] == "host"),
+                               (f"range-{facts['range']}", facts["range"] != RANGE)) if there]
     return "-".join(["bench", facts["backend"], kind, *parts, *extra])
 
 
@@ -271,7 +277,7 @@ def counts_in(rows):
 
 def plots(runs):
     """(name, figure) of every picture that the runs have data for."""
-    keys = ("backend", "data", "caches", "fold", "dtype", "ranks")
+    keys = ("backend", "data", "caches", "range", "fold", "dtype", "ranks")
     with plt.rc_context(STYLE):
         for facts, rows in groups(runs, keys, timing_point="kernel"):
             if counts_in(rows) > 2:
@@ -282,7 +288,7 @@ def plots(runs):
                 if len(with_split(rows)) > 1:
                     yield name_of("split", facts, "fold", "dtype", "ranks"), split(runs, facts, rows)
         calls = [row for row in runs.along if row["shape"][2] == 1 and row["ranks"] == 1 and (row["timing_point"] == "host" or row["peer"] in ("read", "copy"))]
-        keys = ("backend", "data", "caches")
+        keys = ("backend", "data", "caches", "range")
         for same in sorted({tuple(row[key] for key in keys) for row in calls}):
             rows = [row for row in calls if tuple(row[key] for key in keys) == same]
             most = max(row["count"] for row in rows)
@@ -290,7 +296,7 @@ def plots(runs):
             if len({row["shape"][1] for row in rows if row["peer"] == "allfold"}) > 2:
                 facts = dict(zip(keys, same))
                 yield name_of("rows", facts), along(runs, facts, rows)
-        keys = ("backend", "data", "caches", "fold", "dtype", "count")
+        keys = ("backend", "data", "caches", "range", "fold", "dtype", "count")
         # numbers of ranks compare within one report: the last of those with the most
         joint = max(((row["ranks"], row["report"]) for row in runs.rows if row["ranks"] > 1), default=(1, None))[1]
         together = [row for row in runs.rows if row["report"] == joint]

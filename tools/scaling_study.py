@@ -88,6 +88,8 @@ class Study:
         mine = [row for row in self.rows if (row["fold"], row["dtype"]) == (fold, dtype)]
         if not mine:
             raise StudyError(f"no rows of {fold}, {dtype}; there are {', '.join(map(' '.join, self.kinds()))}")
+        if len({row.get("range") or 8 for row in mine}) > 1:
+            raise StudyError(f"expected rows of one range of elements, found several of {fold}, {dtype}: leave out files")
         self.whole = medians(mine, "host")
         self.partial = medians(mine, "partial") or medians(mine, "kernel")
         self.exchange = medians(mine, "exchange")

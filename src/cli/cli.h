@@ -54,6 +54,7 @@ struct ladder_settings {
 /* The benchmark's options: lists with commas between their items, or "all"; NULL if not given. */
 struct bench_settings {
     const char *counts, *types, *folds, *ranks, *lengths, *axes;
+    const char *range;    /* one number */
     bool cut_axis;        /* rows are spread over the ranks */
     const char *baseline; /* a file that --json wrote before */
     double tolerance;     /* the slowdown that is allowed, in percent; 0 if not given */

@@ -5,6 +5,7 @@
 #include "cli/commands/commands.h"
 #include "cli/ranks.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { LIST_MAX = 64 };
@@ -195,6 +196,7 @@ static bool case_of(const struct session *session, const struct bench_plan *plan
     *task = (struct bench_case){
         .subject = subject,
         .type = plan->types[i / plan->count_count],
+        .range = asked->range != NULL ? atoi(asked->range) : BENCH_RANGE,
         .count = count,
         .shape = shape_of(count, length, axis, asked->cut_axis),
         .place = (enum bench_place)asked->place,

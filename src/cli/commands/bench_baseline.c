@@ -50,6 +50,13 @@ struct json_object *bench_baseline_read(const char *path, struct error *error)
     return NULL;
 }
 
+/* Rows of integers, and those of earlier versions, have none. */
+static int range_of(struct json_object *row)
+{
+    const int range = json_object_get_int(json_object_object_get(row, "range"));
+    return range > 0 ? range : BENCH_RANGE;
+}
+
 /* Whether two rows describe the same work. */
 static bool same_work(struct json_object *a, struct json_object *b)
 {
@@ -57,7 +64,7 @@ static bool same_work(struct json_object *a, struct json_object *b)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(text_of(a, keys[i]), text_of(b, keys[i])) != 0)
             return false;
-    return true;
+    return range_of(a) == range_of(b);
 }
 
 static struct json_object *counterpart(struct json_object *rows, struct json_object *row)

@@ -205,6 +205,7 @@ static void add_case(struct json_object *object, const struct bench_case *task, 
     const uint64_t extents[] = {shape->outer, shape->length, shape->inner};
     add_text(object, "fold", task->subject->name);
     add_text(object, "dtype", allfold_type_name(task->type));
+    json_object_object_add(object, "range", type_kind(task->type) == 'f' ? json_object_new_int(task->range) : NULL);
     json_object_object_add(object, "count", json_object_new_uint64(task->count));
     json_object_object_add(object, "shape", shape->length > 0 ? report_counts(extents, 3) : NULL); /* null: a whole array */
     json_object_object_add(object, "cut", shape->length > 0 ? report_string(shape->cut_axis ? "axis" : "outer") : NULL);
@@ -277,12 +278,15 @@ static struct number_text count_text(uint64_t count)
 static void print_case_name(const struct bench_case *task, int ranks)
 {
     const struct bench_shape *const shape = &task->shape;
+    char range[48] = "";
+    if (type_kind(task->type) == 'f' && task->range != BENCH_RANGE)
+        snprintf(range, sizeof range, " in [-%d, %d)", task->range, task->range);
     printf("\n%s of ", task->subject->name);
     if (shape->length > 0)
         printf("%s x %s x %s ", count_text(shape->outer).text, count_text(shape->length).text, count_text(shape->inner).text);
     else
         printf("%s ", count_text(task->count).text);
-    printf("%s a rank%s, %d rank%s%s%s\n", allfold_type_name(task->type),
+    printf("%s%s a rank%s, %d rank%s%s%s\n", allfold_type_name(task->type), range,
            shape->length == 0 ? "" : shape->cut_axis ? " along the middle dimension, which is spread over ranks" : " along the middle dimension",
            ranks, ranks == 1 ? "" : "s",
            task->place == BENCH_IN_HOST   ? ", data in host memory"

@@ -28,7 +28,7 @@ void bench_report_end(struct bench_report *report);
 
 /* A baseline: a file that --json printed before. NULL and an error if the file is none. */
 struct json_object *bench_baseline_read(const char *path, struct error *error);
-/* Compares allfold's own rows with those of the baseline of the same fold, type, count, ranks, data, caches and timing point.
+/* Compares allfold's own rows with those of the baseline of the same fold, type, range, count, ranks, data, caches and timing point.
    Adds the findings to the report. It is an error if one is slower by more than the tolerance, if there is nothing to compare, or
    if the baseline was measured on another device. */
 allfold_status bench_baseline_compare(struct json_object *baseline, double tolerance, struct bench_report *report,

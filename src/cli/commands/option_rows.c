@@ -121,6 +121,8 @@ const struct option option_rows[] = {
     {"total", NULL, "counts are of all ranks together, and divided among them", OPTION_FLAG, PLACE(bench.total)},
     {"type", "TYPE[,TYPE]...|all", "their types: f32, f64, bf16, f16, int32 (default: f32)", OPTION_TEXT,
      PLACE(bench.types)},
+    {"range", "1|2|4|8|16|32|64|128|256|512", "floating-point ones are uniform in [-RANGE, RANGE) (default: 8)", OPTION_WORD,
+     PLACE(bench.range)},
     {"fold", "FOLD[,FOLD]...|all", "what is computed of them, as --list names it (default: sum,max,sumexp,softmax)",
      OPTION_TEXT, PLACE(bench.folds)},
     {"length", "COUNT[,COUNT]...", "fold along an axis of this length; there are --count / length rows", OPTION_TEXT, PLACE(bench.lengths)},
