@@ -33,11 +33,20 @@ _RESULT = numpy.dtype({"names": ["kind", "f64", "i64", "u64", "index"], "formats
                        "offsets": [Result.value.offset, _NUMBER, _NUMBER, _NUMBER, Result.index.offset], "itemsize": struct.calcsize("P5Q")})
 
 
-def _fill(context: Context, arrays: Iterable[Any], ordered: bool, options: Tuple[Any, ...], total: bool) -> Any:
+def _several(context: Context, arrays: Iterable[Any]) -> List[Any]:
+    """As a list, which is made before the call takes the context: a generator may call functions that need it."""
+    try:
+        if hasattr(arrays, "ndim"):
+            raise ArgumentError("foreach: expected several arrays, such as a list, found one array")
+        return list(arrays)
+    except Exception as error:
+        with context.lock:
+            context.fail(error)
+
+
+def _fill(context: Context, kept: List[Any], ordered: bool, options: Tuple[Any, ...], total: bool) -> Any:
     """The arrays as the library takes them, their number, and what must live as long as it reads."""
-    if hasattr(arrays, "ndim"):
-        raise ArgumentError("foreach: expected several arrays, such as a list, found one array")
-    kept, owners = list(arrays), []
+    owners: List[Any] = []
     plain = _torch.words(kept)
     if plain is None:
         words: List[Any] = []
@@ -68,8 +77,9 @@ def _values(room: Any, indexed: bool) -> List[Any]:
 
 def _fold(fold: int, arrays: Iterable[Any], comm: Any, level: Optional[str], options: Tuple[Any, ...], total: bool) -> Any:
     context, indexed = context_of(comm, level), fold in _functions._INDEXED
+    kept = _several(context, arrays)
     with context.lock:
-        packed, count, *owners = _functions._prepare(context, _fill, arrays, indexed, options, total)
+        packed, count, *owners = _functions._prepare(context, _fill, kept, indexed, options, total)
         room = (Result * (1 if total else count))()
         call = context.call
         status = _reduce_many(context.handle, fold, packed, count, context.call_ref, room)

@@ -22,6 +22,8 @@ def check_values():
     due = {name: getattr(allfold, name)(joined) for name in found}
     ok(found == due, "total: one value, of all joined", (found, due))
     ok(foreach.norm(iter(arrays), 1) == [allfold.norm(x, 1) for x in arrays] and foreach.sum([]) == [], "any iterable, and none")
+    found = foreach.sum(x / allfold.norm(x) for x in arrays)
+    ok(found == [allfold.sum(x / allfold.norm(x)) for x in arrays], "a generator that folds arrays itself", found)
     found = foreach.max([parts(np.arange(20, dtype=np.int16)), parts(np.full(20, 2**63, np.uint64)), parts(np.float32([1.5] * 20)), [True] * 3])
     ok(found == [19, 2**63, 1.5, 1] and [type(x) for x in found] == [int, int, float, int], "arrays of several types", found)
     found = foreach.std(arrays, ddof=1, dtype="float32"), foreach.min([[math.nan, 2.0], [1.0]], nan_policy="omit")
@@ -39,6 +41,7 @@ def check_errors():
     error = (allfold.ArgumentError, ValueError)
     refused("one rank has a wrong array", error, ["complex128"], lambda: foreach.sum([x, np.zeros(3, complex) if rank == last else x]))
     refused("a total of two types", error, ["array 1 of 2", "f32"], lambda: foreach.sum([x, [1]], total=True))
+    refused("arrays that one rank cannot make", error, ["division"], lambda: foreach.sum((1 / 0 for _ in "x") if rank == last else [x]))
     refused("an array in place of several", error, ["several arrays"], lambda: foreach.sum(x))
     refused("a total of nothing", error, ["at least one"], lambda: foreach.sum([], total=True))
     refused("norm with ord=3", error, ["ord=3"], lambda: foreach.norm([x], 3))
