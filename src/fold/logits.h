@@ -145,6 +145,9 @@ HOST_DEVICE int FN(logits_exact_indices)(FN(logits_exact) * partial, uint64_t *i
 /* In the order of the results: log_prob, logsumexp, entropy, and the largest with its index. Of a row of nothing but -inf it is the first. */
 FOLD_FINISH allfold_status FN(log_probs_results)(const struct logits_found *found, uint64_t mark, uint64_t index, const struct finish *finish)
 {
+    if (mark == MARK_OUT_OF_RANGE && finish->count == 0)
+        return finish_refuse(finish, ALLFOLD_BAD_ARGUMENT,
+                             "its target is no index along the axis, which has no elements: expected the number that is ignored");
     if (mark == MARK_OUT_OF_RANGE)
         return finish_refuse(finish, ALLFOLD_BAD_ARGUMENT,
                              "its target is no index along the axis: expected 0 to %" PRIu64 ", or the number that is ignored", finish->count - 1);

@@ -74,6 +74,7 @@ def check_refusals():
                        ("one beyond int64", "ignore_index", lambda: allfold.log_probs(x, targets, ignore_index=2**63 if last else 2)),
                        ("an overlap", "overlaps", lambda: allfold.log_probs_gradient(shared[1], targets, sums, out=shared[not last])),
                        ("a target out of range", "its target is no index along the axis", lambda: allfold.log_probs(x, np.where(rank == 0, WORDS, targets))),
+                       ("a target in a row of nothing", "which has no elements: expected", lambda: allfold.log_probs(np.zeros((1, 0)), [0], cut=1)),
                        ("integers", "not int32", lambda: allfold.log_probs(x.astype(np.int32) if last else x, targets))):
         refused(what, [allfold.ArgumentError], [words], call)
 
