@@ -101,6 +101,11 @@ def _of_numpy(x: Any) -> Elements:
     return Elements(x.ctypes.data, x.size, number, None, x)
 
 
+def on_host(x: Any) -> Any:
+    """An array of PyTorch or CuPy in host memory; what is something else as it is: pandas has a get of another kind."""
+    return x.detach().cpu() if _torch.is_tensor(x) else x.get() if _is_cupy(x) else x
+
+
 def reals(name: str, given: Any) -> Any:
     """As an array of NumPy, beside the elements: weights, edges and the like."""
     found = numpy.asarray(given)

@@ -123,10 +123,7 @@ def fill_view(context: Any, elements: Tuple[int, int, int, Optional[int], Any], 
 
 def weights_for(weights: Any, shape: Tuple[int, ...]) -> Any:
     """As float32 or float64 of that shape, in host memory, by NumPy's rules for shapes."""
-    for to_host in ("cpu", "get"):  # of PyTorch, of CuPy
-        if not isinstance(weights, numpy.ndarray) and hasattr(weights, to_host):
-            weights = getattr(weights.detach() if hasattr(weights, "detach") else weights, to_host)()
-    given = _arrays.reals("weights", weights)
+    given = _arrays.reals("weights", _arrays.on_host(weights))
     if given.dtype not in (numpy.float32, numpy.float64) or any(stride % given.itemsize for stride in given.strides):
         exact = given.astype(numpy.float64)
         if given.dtype.kind in "iu" and (abs(exact) >= 2.0**53).any():

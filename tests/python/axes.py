@@ -54,6 +54,16 @@ def check_folds():
     ok(not wrong, "folds along axes, for every dimension that ranks can cut", wrong)
 
 
+class Series:
+    """As pandas has it: NumPy makes an array of it, and get takes a key."""
+
+    def __array__(self, *ignored, **options):
+        return np.arange(1.0, 5.0)
+
+    def get(self, key):
+        raise KeyError(key)
+
+
 def check_weights():
     wrong, random = [], np.random.default_rng(8)
     for w in (random.random(SHAPE), random.random((5, 1)).astype(np.float32), np.float32(0.5), random.integers(1, 9, (6, 1, 4))):
@@ -68,6 +78,7 @@ def check_weights():
         wrong += [w.shape] * (not math.isclose(allfold.std(part(WHOLE, 0), **along) ** 2, allfold.variance(part(WHOLE, 0), **along), rel_tol=1e-14))
     ok(not wrong, "weights along axes and of all elements", wrong)
     refused("weights of another shape", (ValueError,), ["broadcasts"], lambda: allfold.mean(part(WHOLE, 0), weights=np.ones(7)))
+    ok(allfold.mean(part(WHOLE, 0), weights=Series()) == allfold.mean(part(WHOLE, 0), weights=[1, 2, 3, 4]), "weights of which NumPy makes an array")
     ok(math.isnan(allfold.mean(part(WHOLE, 0)[:0], weights=-1.0)), "of no elements no weight is read")
     refused("a negative weight", (ValueError,), ["weight [:, :, :] is -1"], lambda: allfold.mean(part(WHOLE, 0), weights=-1.0))
 
