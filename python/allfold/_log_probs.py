@@ -143,7 +143,7 @@ def log_probs(logits: Any, targets: Any = None, axis: int = -1, comm: Any = None
         try:
             if not hasattr(logits, "shape"):
                 logits = numpy.asarray(logits)
-            wanted = _wanted(outputs, targets is not None)
+            wanted = _wanted(outputs if isinstance(outputs, str) else tuple(outputs), targets is not None)
             given = _Given(context, logits, _arrays.elements_apart(logits), (axis, cut), targets, ignore_index)
             own = bool(own)
         except Exception as error:

@@ -52,6 +52,7 @@ def check_values():
     ok(not wrong, "the same bits with tokens and with words cut; gradients", wrong)
     fast = allfold.log_probs(LOGITS, TARGETS, comm=SELF, level="fast")
     ok(np.allclose(fast.log_prob, log_prob, atol=1e-5) and fast.argmax is None, "level fast")
+    ok(allfold.log_probs(LOGITS, comm=SELF, outputs=iter(["argmax", "entropy"])).entropy is not None, "outputs that can be read once")
     ok(allfold.log_probs(LOGITS, comm=SELF).log_prob is None, "no targets, no log_prob")
     ok(allfold.log_probs(LOGITS[:0], [], comm=SELF).log_prob.size == 0, "no rows, and a list of no targets")
 
