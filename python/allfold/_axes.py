@@ -37,7 +37,10 @@ class Rows(NamedTuple):
 def dimension(name: str, number: Any, dimensions: int) -> int:
     if type(number) is int and 0 <= number < dimensions:
         return number
-    number = int(operator.index(number))
+    try:
+        number = int(operator.index(number))
+    except TypeError:
+        raise ArgumentError(f"{name}: expected an integer{' or a tuple of them' if name == 'axis' else ''}, found {type(number).__name__}") from None
     if not -dimensions <= number < dimensions:
         raise ArgumentError(f"{name} {number}: found an array of {dimensions} dimensions")
     return int(number % dimensions)

@@ -46,13 +46,21 @@ class Comparison:
     within: bool
 
 
+def _tolerance(name: str, given: Any) -> float:
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}: expected a number, found {given!r}") from None
+
+
 def _fill(context: Context, a: Any, b: Any, rule: Tuple[float, float, bool]) -> Tuple[Any, Tolerance]:
     part, second = context.part, context.second
     if numpy.shape(a) != numpy.shape(b):
         raise ArgumentError(f"compare of shapes {tuple(numpy.shape(a))} and {tuple(numpy.shape(b))}: expected one shape")
     part.data, part.count, part.type, stream, first = elements(a, True)
     second.data, second.count, second.type, other, owner = elements(b, True)
-    tolerance = Tolerance(ctypes.sizeof(Tolerance), stream if other is None else common_stream(stream, other), *map(float, rule[:2]), bool(rule[2]))
+    tolerance = Tolerance(ctypes.sizeof(Tolerance), stream if other is None else common_stream(stream, other), _tolerance("atol", rule[0]),
+                          _tolerance("rtol", rule[1]), bool(rule[2]))
     return (first, owner), tolerance
 
 

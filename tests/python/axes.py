@@ -201,6 +201,8 @@ def check_refusals():
             ("an axis that is not there", ["axis 3", "3 dimensions"], lambda: allfold.sum(x, 3)),
             ("an axis twice", ["twice"], lambda: allfold.sum(x, (1, -2))),
             ("a cut that is not there", ["cut 5"], lambda: allfold.sum(x, 1, cut=5)),
+            ("axes in a list", ["axis: expected an integer or a tuple of them, found list"], lambda: allfold.sum(x, [0, 1])),
+            ("a cut that is no integer", ["cut: expected an integer, found float"], lambda: allfold.softmax(x, cut=1.0)),
             ("no axis", ["axis ()", "None"], lambda: allfold.sum(x, ())),
             ("an integer dtype of means", ["int64", "float64"], lambda: allfold.mean(x, 1, dtype=int)),
             ("an integer dtype of statistics", ["floating-point"], lambda: allfold.stats(x, 1, dtype=int)),

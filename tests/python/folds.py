@@ -120,6 +120,7 @@ def check_compare():
     one = np.ones((2, 3))
     refused("compare of two shapes", (ValueError,), ["(2, 3)", "(3, 2)"], lambda: allfold.compare(one, one.T))
     refused("compare of two kinds", (ValueError,), ["f64", "int64"], lambda: allfold.compare(one, one.astype(np.int64)))
+    refused("a tolerance that is no number", (ValueError,), ["rtol: expected a number", "None"], lambda: allfold.compare(one, one, rtol=None))
     refused("a negative tolerance", (ValueError,), ["-1"], lambda: allfold.compare(one, one, atol=-1))
 
 
