@@ -48,6 +48,7 @@ void core_begin(struct allfold_context *ctx, const struct fold_call *call, const
     begun->call.level = ctx->level;
     begun->type = job->type;
     begun->state = BEGUN_HERE;
+    begun->phase = PHASE_START;
     begun->under_way = begun->delivered = false;
     begun->count = 0;
     fold_part_begin(ctx, &part, error);
@@ -55,6 +56,7 @@ void core_begin(struct allfold_context *ctx, const struct fold_call *call, const
         || locate_memory(ctx, job->source->memory, job->range.count, &x, error) != ALLFOLD_OK
         || (job->second != NULL && locate_memory(ctx, job->second->memory, job->range.count, &y, error) != ALLFOLD_OK))
         return;
+    begun->phase = PHASE_FOLD;
     if (ctx->device->backend->own_memory && x.elements > 0 && (job->second == NULL || y.elements > 0)) {
         start(ctx, job, &(struct work){part.monoid, job->type, x.memory, x.elements, 0, y.memory, NULL}, begun);
     } else {
@@ -63,14 +65,16 @@ void core_begin(struct allfold_context *ctx, const struct fold_call *call, const
     }
 }
 
-/* Waits for the kernel, and takes its partial. */
+/* Waits for the kernel, and takes its partial. An error is told with the phase in which it arose, not with that of a call in between. */
 static void take_partial(struct allfold_context *ctx, struct begun *begun, struct error *error)
 {
     if (begun->under_way && ctx->device->backend->wait(begun->queue, &begun->error) == ALLFOLD_OK)
         monoid_combine(fold_monoid(begun->call.fold, ctx->level, begun->type), begun->type, &begun->partial, begun->queue->partial);
     begun->under_way = false;
-    if (error->status == ALLFOLD_OK)
+    if (error->status == ALLFOLD_OK && begun->error.status != ALLFOLD_OK) {
         *error = begun->error;
+        phase_enter(ctx->comm.progress, begun->phase);
+    }
 }
 
 struct comm_part begun_part(struct begun *begun)

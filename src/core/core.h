@@ -23,6 +23,7 @@ struct begun {
     bool under_way;
     struct queue *queue; /* for kernels; NULL until it is needed, then kept */
     struct error error;  /* of this rank, before the exchange; of all after it */
+    enum phase phase;    /* in which that of this rank arose */
     bool delivered;      /* core_deliver was called for it */
     struct delivery delivery;
     atomic_bool delivering; /* the thread of deliver.c has it: what is above is not to be touched */
