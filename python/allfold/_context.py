@@ -51,6 +51,16 @@ def text_of(error: Exception) -> bytes:
     return (text or type(error).__name__).replace("\0", "?").encode(errors="replace")
 
 
+class _Turn(type(threading.RLock())):  # type: ignore[misc]
+    """One call at a time. A call within another one of the same thread, as of an array that computes its elements, would wait for itself."""
+
+    def __enter__(self) -> None:
+        if self._is_owned():
+            raise ArgumentError("a call within another one of the same context, as by an array's __array__ or a log: expected none. Make the array "
+                                "before the call")
+        self.acquire()
+
+
 class Context:
     """Ranks, a device and options, for functions that get it as `comm`.
 
@@ -89,7 +99,7 @@ class Context:
         _mpi.check_intra(handle)
         self.rank, self.ranks = _mpi.rank_of(handle), _mpi.size_of(handle)
         self._open(handle, options)
-        self.lock = threading.Lock()
+        self.lock = _Turn()
         # one of each, used again by every call
         self.part, self.second, self.view, self.view_nd, self.result = Array(), Array(), View(), ViewNd(size=ctypes.sizeof(ViewNd)), Result()
         self.call, self.rows, self.rows_call, self.rows_output = Call(size=ctypes.sizeof(Call)), View(), Call(size=ctypes.sizeof(Call)), LogProbsOutput()

@@ -74,6 +74,13 @@ class Odd:
         raise self.error
 
 
+class Lazy:
+    """An array that folds another one when NumPy asks for it."""
+
+    def __array__(self, *ignored, **options):
+        return X / allfold.norm(X)
+
+
 class Untold(Exception):
     def __str__(self):
         raise RuntimeError
@@ -97,6 +104,7 @@ def check_one_sided_errors():
             ("surrogates", ["bad ?"], lambda: allfold.sum(X if first else Odd(ValueError("bad \udcff")))),
             ("an error without a text", ["Untold"], lambda: allfold.sum(X if first else Odd(Untold())))):
         refused(f"{name}, on one rank", (ValueError,), words, call)
+    refused("a call within a call", (ValueError,), ["within another"], lambda: allfold.sum(Lazy()))
     with allfold.Context() as context:
         refused("a level beside a context, on one rank", (ValueError,), ["level 'fast'"],
                 lambda: allfold.sum(X, comm=context, level=None if first else "fast"))
