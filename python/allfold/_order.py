@@ -12,7 +12,7 @@ from ._arrays import address_of, elements, empty, reals, type_of
 from ._context import Context, choice, context_of, in_range
 from ._errors import ArgumentError
 from ._functions import number_of
-from ._library import NAN_POLICIES, QUANTILE_METHODS, Bins, Outside, Quantiles, Result, Top
+from ._library import F64, I64, NAN_POLICIES, QUANTILE_METHODS, U64, Bins, Outside, Quantiles, Result, Top
 from ._mpi import lib
 from ._types import NAME_OF
 
@@ -69,8 +69,7 @@ def quantile(x: Any, q: Any, axis: None = None, comm: Any = None, *, method: str
     numbers = [number_of(result.value) for result in results]
     if kept[1].ndim == 0:
         return numbers[0]
-    kind = numpy.float64 if any(isinstance(number, float) for number in numbers) else numpy.uint64 if max(numbers, default=0) >= 2**63 else numpy.int64
-    return numpy.array(numbers, kind if numbers else numpy.float64).reshape(kept[1].shape)
+    return numpy.array(numbers, {F64: numpy.float64, I64: numpy.int64, U64: numpy.uint64}[results[0].value.kind]).reshape(kept[1].shape)
 
 
 def median(x: Any, axis: None = None, comm: Any = None, *, nan_policy: str = "propagate") -> Any:

@@ -80,6 +80,8 @@ def check_numbers():
     high = np.array([3, 2**63 + 1025, 2**64 - 1], np.uint64)
     found = allfold.quantile(parts(high), [0, 0.5, 1], method="lower")
     ok(found.dtype == np.uint64 and found.tolist() == high.tolist(), "integers beyond 2^63 stay integers", found)
+    found = [allfold.quantile(x, [0, 1], method="nearest").dtype for x in (np.array([3, 5], np.uint64), np.array([3, 5], np.int8))]
+    ok(found == [np.uint64, np.int64], "types of quantiles do not depend on the values", found)
     found = allfold.quantile(parts(x), many)
     ok(all(a == due(np.sort(x), q, "linear") for a, q in zip(found.tolist()[::50], many[::50])), "a thousand at once")
     tiny = np.array([5e-324, -5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 0.0, -0.0, 1e-310])
