@@ -28,14 +28,6 @@ struct never {
     static never of(const struct axis_work *, uint64_t) { return {false}; }
 };
 
-static inline bool places_wanted(const struct axis_work *work)
-{
-    bool wanted = work->finish == nullptr;
-    for (size_t i = 0; !wanted && i < work->finish->outputs; i++)
-        wanted = work->finish->of[i].indices != nullptr;
-    return wanted;
-}
-
 /* What is found with little memory, and finished with little code. */
 template <class Of> struct found_quick {
     typedef Of Element;

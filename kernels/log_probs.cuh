@@ -63,6 +63,9 @@ static __device__ __forceinline__ uint32_t group_place(const row_vectors<Element
     return place;
 }
 
+/* Of both elements of 16 bits in a word: their bits, with the sign behind the others; the upper one's in the upper half. */
+static __device__ __forceinline__ uint32_t halves_signs_last(uint32_t word) { return (word << 1 & 0xfffefffe) | (word >> 15 & 0x00010001); }
+
 /* Partials at level exact: sums of exponentials alone, or all that log-probabilities need. */
 template <bool weighted> struct exact_partial {
     typedef struct exp_bins type;
@@ -173,6 +176,14 @@ static inline struct logits_ends ends_of(const struct axis_work *work)
     if (ends.finishes)
         ends.finish = *work->finish;
     return ends;
+}
+
+static inline bool places_wanted(const struct axis_work *work)
+{
+    bool wanted = work->finish == nullptr;
+    for (size_t i = 0; !wanted && i < work->finish->outputs; i++)
+        wanted = work->finish->of[i].indices != nullptr;
+    return wanted;
 }
 
 /* Rows whose elements lie side by side. */

@@ -80,8 +80,7 @@ struct __align__(16) bf16_table {
         }
         __syncthreads();
     }
-    /* Of both elements of a word: their bits, with the sign behind the others; the upper one's in the upper half. */
-    static __device__ __forceinline__ uint32_t keys(uint32_t word) { return halves_larger((word << 1 & 0xfffefffe) | (word >> 15 & 0x00010001), zero << 16 | zero); }
+    static __device__ __forceinline__ uint32_t keys(uint32_t word) { return halves_sum_larger(halves_signs_last(word), 0, zero << 16 | zero); }
     __device__ __forceinline__ uint64_t at(uint32_t key) const { return of[key - zero]; }
     /* Whether each element is 0 or no smaller than the smallest of the table. */
     template <int vectors> static __device__ __forceinline__ bool none_is_smaller(const uint4 *x)
@@ -89,7 +88,7 @@ struct __align__(16) bf16_table {
         uint32_t smallest = 0xffffffffu;
 #pragma unroll
         for (int i = 0; i < 4 * vectors; i++)
-            smallest = halves_less_one_smaller(vector_element<uint32_t>(x[i / 4], i % 4) & 0x7fff7fff, smallest);
+            smallest = halves_sum_smaller(vector_element<uint32_t>(x[i / 4], i % 4) & 0x7fff7fff, 0xffffffff, smallest); /* 0 becomes the largest */
         return (smallest & 0xffff) >= (least << 7) - 1 && smallest >> 16 >= (least << 7) - 1;
     }
 };

@@ -57,21 +57,25 @@ static __device__ __forceinline__ uint32_t selected(bool first, uint32_t a, uint
 #endif
 }
 
-/* Of both halves of words, which are numbers of 16 bits: the larger of two; the smaller of one less 1, which makes 0 the largest, and another. */
+/* Of both halves of words, which are numbers of 16 bits: the larger, or the smaller, of a sum, modulo 2^16, and a third. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && CUDART_VERSION >= 12000
-static __device__ __forceinline__ uint32_t halves_larger(uint32_t a, uint32_t b) { return __viaddmax_u16x2(a, 0, b); }
-static __device__ __forceinline__ uint32_t halves_less_one_smaller(uint32_t a, uint32_t b) { return __viaddmin_u16x2(a, 0xffffffffu, b); }
+static __device__ __forceinline__ uint32_t halves_sum_larger(uint32_t a, uint32_t b, uint32_t c) { return __viaddmax_u16x2(a, b, c); }
+static __device__ __forceinline__ uint32_t halves_sum_smaller(uint32_t a, uint32_t b, uint32_t c) { return __viaddmin_u16x2(a, b, c); }
 #else
-static __device__ __forceinline__ uint32_t halves_larger(uint32_t a, uint32_t b)
+static __device__ __forceinline__ uint32_t halves_sum(uint32_t a, uint32_t b) { return ((a + b) & 0xffff) | ((a >> 16) + (b >> 16)) << 16; }
+static __device__ __forceinline__ uint32_t halves_sum_larger(uint32_t a, uint32_t b, uint32_t c)
 {
-    return ((a & 0xffff) > (b & 0xffff) ? a & 0xffff : b & 0xffff) | (a >> 16 > b >> 16 ? a >> 16 : b >> 16) << 16;
+    const uint32_t sum = halves_sum(a, b);
+    return ((sum & 0xffff) > (c & 0xffff) ? sum & 0xffff : c & 0xffff) | (sum >> 16 > c >> 16 ? sum >> 16 : c >> 16) << 16;
 }
-static __device__ __forceinline__ uint32_t halves_less_one_smaller(uint32_t a, uint32_t b)
+static __device__ __forceinline__ uint32_t halves_sum_smaller(uint32_t a, uint32_t b, uint32_t c)
 {
-    const uint32_t low = (a - 1) & 0xffff, high = ((a >> 16) - 1) & 0xffff;
-    return (low < (b & 0xffff) ? low : b & 0xffff) | (high < b >> 16 ? high : b >> 16) << 16;
+    const uint32_t sum = halves_sum(a, b);
+    return ((sum & 0xffff) < (c & 0xffff) ? sum & 0xffff : c & 0xffff) | (sum >> 16 < c >> 16 ? sum >> 16 : c >> 16) << 16;
 }
 #endif
+/* Both halves the same. */
+template <uint32_t half> constexpr uint32_t halves = (half & 0xffff) << 16 | (half & 0xffff);
 
 /* Two words of 64 bits, aligned to 16 bytes. Other blocks and the host see each word as a whole, the two in any order. */
 static __device__ __forceinline__ void store_words(uint64_t *to, uint64_t first, uint64_t second)

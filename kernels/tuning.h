@@ -39,14 +39,14 @@ constexpr struct fold_shape fold_shape_of(enum cost cost, size_t element_bytes, 
     case COST_INDEX: /* vectors of one thread are not adjacent, so a tile cannot hold two of them */
         return {512, 2, 4, element_bytes == 1 ? 0 : 1, 1};
     case COST_BINS:
-        if (!padded)
+        if (!padded && element_bytes == 1)
             return {256, 2, 4, 0, 1};
         /* tiles of 32 values (f32 terms), or at most 16 */
         if (f32_terms)
             return element_bytes == 4 ? fold_shape{256, 2, 8, 8, 1} : fold_shape{256, 2, 4, 4, 1};
         return {256, 2, element_bytes == 8 ? 8 : 4, element_bytes >= 4 ? 4 : (int)element_bytes, 1};
     case COST_EXPONENTIAL:
-        if (!padded)
+        if (!padded && element_bytes == 1)
             return {512, 2, 4, 0, 1};
         if (f32_terms) /* long tiles: some of the work is done once a tile */
             return element_bytes == 4 ? fold_shape{512, 2, 8, 8, 4} : fold_shape{512, 2, 4, 4, 2};
@@ -207,12 +207,12 @@ constexpr struct {
     int threads;
     uint64_t tiles;
 } EXACT_WHOLE_SHAPE = {1024, 8};
-/* Log-probabilities of very long rows of bf16: blocks that stay, count values in shared memory, and have a table of their terms there, of 75 KiB together. What a row ends with takes as long
-   as some thousand elements. */
+/* Log-probabilities, and sums of exponentials, of long rows of bf16: blocks that stay, count values in shared memory, and have a table of their terms there, of 102 KiB together, or 77. What
+   a row ends with takes as long as some thousand elements. least: of a row, and of all for each multiprocessor. */
 constexpr struct {
     int threads, vectors, blocks;
     uint64_t least;
-} COUNTED_SHAPE = {256, 2, 3, 98304};
+} COUNTED_SHAPE = {384, 4, 2, 16384};
 constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: words that threads share cannot overflow */
 
 /* Folds of several arrays. A block takes `split` elements; of arrays that would have more than `most` splits, more. */

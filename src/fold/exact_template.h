@@ -7,11 +7,13 @@
    squares of f32. ADD(sink, x, finite) adds the term of x, which has WEIGHT (EXACT_CAPACITY); finite: x is known to be finite, for which
    FINITE(x) is the test. */
 #ifdef TWO
+#define ELEMENT FN(elements)
 #define ARRAY FN(arrays)
 #define AT(x, i) FN(arrays_at)(x, i)
 #define FROM(x, i) FN(arrays_from)(x, i)
 #define FINITE(e) ((e).x - (e).x == (V)0 && (e).y - (e).y == (V)0)
 #else
+#define ELEMENT V
 #define ARRAY const V *
 #define AT(x, i) ((x)[i])
 #define FROM(x, i) ((x) + (i))
@@ -142,9 +144,19 @@ HOST_DEVICE void NAME_FN(singly)(struct exact_sink *sink, ARRAY x, uint32_t n)
         for (uint32_t i = 0; i < n; i++)
             finite &= FINITE(AT(x, i));
     }
-    FOLD_UNROLL
-    for (uint32_t i = 0; i < n; i++) /* once: the code is long */
-        ADD(sink, AT(x, i), finite);
+    if (finite) {
+        FOLD_UNROLL
+        for (uint32_t i = 0; i < n; i++)
+            ADD(sink, AT(x, i), true);
+    } else {
+        ELEMENT elements[EXACT_RUN]; /* in memory, so that this code is there once */
+        FOLD_UNROLL
+        for (uint32_t i = 0; i < n; i++)
+            elements[i] = AT(x, i);
+        FOLD_ROLL
+        for (uint32_t i = 0; i < n; i++)
+            ADD(sink, elements[i], false);
+    }
 #else
 #ifdef BINS
     if (sink->has_bins) { /* so that an addition need not wait for the one before, which may go to the same bin */
@@ -394,6 +406,7 @@ static bool NAME_FN(settle)(FN(NAME) * sum, const double windows[2], double bias
 #endif
 #endif
 
+#undef ELEMENT
 #undef ARRAY
 #undef AT
 #undef FROM
