@@ -122,7 +122,7 @@ static __device__ __forceinline__ void found_end(typename Found::Partial::type p
         return result_apart<Found::monoid>(&partial, &ends.finish, r);
     if (Found::finishes && ends.finishes && rows.splits == 1)
         return Found::turns && finder.signs != 0 ? result_finish<Found::monoid_turned>(partial, ends.finish, r) : result_finish<Found::monoid>(partial, ends.finish, r);
-    partial_store(partial, rows, r, split);
+    *partial_place<typename Found::Partial::type>(rows, r, split) = partial;
     if (rows.window != nullptr && rows.splits == 1)
         partial_send(partial, rows.window, r);
 }
@@ -176,18 +176,6 @@ rows_find(const __grid_constant__ struct logits_rows rows, const __grid_constant
     } while (Found::stays && first < rows.results * rows.splits);
 }
 
-/* A block's memory beyond what it has anyway. False: it is not there. */
-template <class Found, class Kernel> static bool shared_make(Kernel kernel, size_t bytes, cudaLaunchConfig_t *config)
-{
-    config->dynamicSmemBytes = bytes;
-    if (!Found::is_long
-        || (cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared) == cudaSuccess
-            && cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes) == cudaSuccess))
-        return true;
-    cudaGetLastError(); /* the caller's program must not find it */
-    return false;
-}
-
 /* A device has work for some times the warps that it has room for: enough that it does not matter when the last ones end, and so few that blocks have
    several rows to finish, if these are short. Few rows are split (parts_wanted). Without marks, few elements, whose time a second
    launch would double, are for other kernels. */
@@ -215,7 +203,7 @@ template <class Found> static cudaError_t rows_launch(const struct axis_work *wo
     }
     const uint64_t blocks = (items + block.items - 1) / block.items;
     cudaLaunchConfig_t config = launch_config(Found::stays ? u64_min(blocks, room) : blocks, threads, stream);
-    if (!shared_make<Found>(kernel, Found::rows_bytes, &config))
+    if (!shared_make(Found::is_long, (const void *)kernel, Found::rows_bytes, &config))
         return cudaSuccess;
     *launched = true;
     struct logits_ends ends = ends_of(work);
@@ -312,7 +300,7 @@ template <class Found> static cudaError_t columns_launch(const struct axis_work 
     struct finder<Found> finder = {monoid_facts[work->monoid].terms, signs, Found::placed(work), Found::trial::of(work, cut.rows.chunk)};
     finder.trial.wanted = finder.trial.wanted && cut.rows.chunk >= LEAST_TRIED;
     cudaLaunchConfig_t config = launch_config(cut.blocks * cut.rows.splits, threads, stream);
-    if (!shared_make<Found>(columns_find<Found>, Found::columns_bytes + threads * words::side * sizeof(typename Found::Partial::type), &config))
+    if (!shared_make(Found::is_long, (const void *)columns_find<Found>, Found::columns_bytes + threads * words::side * sizeof(typename Found::Partial::type), &config))
         return cudaSuccess;
     *launched = true;
     const cudaError_t code = cudaLaunchKernelEx(&config, columns_find<Found>, cut, finder, ends_of(work));

@@ -158,7 +158,7 @@ int normalise_launch(const struct softmax_work *work, const struct softmax_const
    in whole words that are aligned.
      logits_launch          level fast: logits of rows, sums of exponentials of rows and columns
      extremes_launch        argmin and argmax of rows and columns, if results are finished and NaN is one
-     counted_rows_launch    level exact: logits of very long rows of bf16, by counting values
+     counted_rows_launch    level exact: logits and exponentials of long rows of bf16, by counting values
      exponentials_launch    level exact: logits of rows, sums of exponentials of rows and columns */
 int logits_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);
 int extremes_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched);

@@ -143,9 +143,9 @@ template <class Element, bool turns = false> struct row_item {
     }
 };
 
-template <class Partial> static __device__ __forceinline__ void partial_store(const Partial &partial, const struct logits_rows &rows, uint64_t r, uint32_t split)
+template <class Partial> static __device__ __forceinline__ Partial *partial_place(const struct logits_rows &rows, uint64_t r, uint32_t split)
 {
-    *(Partial *)(rows.partials + (split * rows.results + r) * PARTIAL_STRIDE<Partial>) = partial;
+    return (Partial *)(rows.partials + (split * rows.results + r) * PARTIAL_STRIDE<Partial>);
 }
 
 /* To host memory, in few and long words. */
@@ -184,6 +184,18 @@ static inline bool places_wanted(const struct axis_work *work)
     for (size_t i = 0; !wanted && i < work->finish->outputs; i++)
         wanted = work->finish->of[i].indices != nullptr;
     return wanted;
+}
+
+/* A block's memory. much: beyond what it has anyway. False: it is not there. */
+static inline bool shared_make(bool much, const void *kernel, size_t bytes, cudaLaunchConfig_t *config)
+{
+    config->dynamicSmemBytes = bytes;
+    if (!much
+        || (cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared) == cudaSuccess
+            && cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes) == cudaSuccess))
+        return true;
+    cudaGetLastError(); /* the caller's program must not find it */
+    return false;
 }
 
 /* Rows whose elements lie side by side. */

@@ -2,8 +2,8 @@
 
      counted_rows_fold
          the block: the terms, and weights, of all usual values, in shared memory; then rows, or splits, one after the other
-         each thread, tile by tile: counts its elements, by value, in the block's memory; the few that have no counter are listed there, or, if the list is full, added at once
-         each thread: of listed elements the terms; then those of some values, times how often these are in the row
+         each warp, as long as there are tiles that no other has claimed: counts elements, by value, in the block's memory; the few that have no counter are listed there
+         each thread: of listed elements the terms, or, if there are more, of those of the row that would be; then of some values, times how often these are in the row
          the block: adds all sums, which are integers; the first place that has the maximum */
 #include "kernels/log_probs.cuh"
 
@@ -13,11 +13,11 @@ static __device__ __forceinline__ int64_t bf16_bin(float x)
 }
 
 /* A block's memory. Of 0 and the numbers from 2^-18 to 2^6, of either sign, in the order of their magnitudes: terms, and how often they are in a row. Other elements of the row
-   are listed, but for -inf. */
+   are listed, but for NaN and what is too small beside the largest so far to count. */
 template <bool weighted> struct row_counts {
     typedef exact_partial<weighted> Partial;
     typedef typename Partial::type partial_type;
-    static constexpr uint32_t threads = COUNTED_SHAPE.threads, warps = threads / 32, room = 1024;
+    static constexpr uint32_t threads = COUNTED_SHAPE.threads, warps = threads / 32, most_listed = 512;
     static constexpr uint32_t least = (127 - 18) << 8, values = 24 << 8, none = values + 1, each = values / threads; /* least: the first key (halves_signs_last); each: of a thread */
     static constexpr int kinds = weighted ? 2 : 1, place_bits = 8;
     static_assert(values % threads == 0, "threads have as many values");
@@ -26,10 +26,12 @@ template <bool weighted> struct row_counts {
     uint32_t weights[weighted ? none + 1 : 1];
     uint32_t counts[none + 1]; /* the first one of 0; the last one of what has none */
     struct {
-        uint32_t listed, last; /* last: the bits of the first place of the maximum, turned; 0: there is none */
+        uint32_t next;   /* of the vectors that warps claim, so that all end together */
+        uint32_t listed; /* elements */
+        uint32_t last;   /* the bits of the first place of the maximum, turned; 0: there is none */
     } rows[2]; /* in turns: a row's are cleared while the next is counted */
     float largest[warps];
-    uint16_t list[room];
+    uint16_t list[most_listed];
     static __device__ __forceinline__ float value(uint32_t i)
     {
         const uint32_t key = i - 1 + least;
@@ -52,9 +54,13 @@ template <bool weighted> struct row_counts {
             rows[threadIdx.x] = {};
         __syncthreads();
     }
-    /* Whether an element, by its key, is neither 0 nor -inf, and has no counter. */
-    static __device__ __forceinline__ bool lacks(uint32_t key) { return key > 1 && key - least >= values && key != 0xff01; }
-    /* Of keys of two elements at a time: the largest less that of -inf, and the smallest less that of the least number but 0. They show whether one may lack a counter. */
+    /* Whether an element has no counter, though it counts beside that maximum. */
+    static __device__ __forceinline__ bool lacks(float x, float max)
+    {
+        return x >= max - EXP_BINS_RANGE && x > -INFINITY && (fabsf(x) >= 0x1p6f || (fabsf(x) < 0x1p-18f && x != 0.0f));
+    }
+    /* Of keys of two elements at a time: the largest less that of -inf, and the smallest less that of the least number but 0. They show whether one may lack a counter,
+       but for NaN. */
     struct extremes {
         uint32_t largest = 0, smallest = 0xffffffff;
         __device__ __forceinline__ void take(uint32_t keys)
@@ -68,8 +74,8 @@ template <bool weighted> struct row_counts {
             return (largest & 0xffff) >= limit || largest >> 16 >= limit || (smallest & 0xffff) < least - 2 || smallest >> 16 < least - 2;
         }
     };
-    /* used: vectors that the thread's warp has. counters: address_of(counts). */
-    template <int vectors> __device__ __forceinline__ void take(const uint4 *x, uint32_t used, shared_address counters, uint32_t *listed)
+    /* used: vectors that the thread's warp has; all elements of others are -inf. max: of the thread's elements so far. counters: address_of(counts). */
+    template <int vectors> __device__ __forceinline__ void take(const uint4 *x, uint32_t used, float max, shared_address counters, uint32_t *listed)
     {
         struct extremes all;
 #pragma unroll
@@ -77,7 +83,7 @@ template <bool weighted> struct row_counts {
             if (i % 4 == 0 && (uint32_t)i / 4 >= used)
                 break;
             const uint32_t keys = halves_signs_last(vector_element<uint32_t>(x[i / 4], i % 4));
-            const uint32_t at = halves_sum_smaller(halves_sum_larger(keys, 0, halves<least - 1>), halves<1 - least>, halves<none>);
+            const uint32_t at = halves_sum_smaller(halves_larger(keys, halves<least - 1>), halves<1 - least>, halves<none>);
             all.take(keys);
             add_shared(counters + 4 * (at & 0xffff), 1);
             add_shared(counters + 4 * (at >> 16), 1);
@@ -86,45 +92,41 @@ template <bool weighted> struct row_counts {
 #pragma unroll
             for (int i = 0; i < 4 * vectors; i++) {
                 const uint32_t word = vector_element<uint32_t>(x[i / 4], i % 4);
-                struct extremes of_word;
-                of_word.take(halves_signs_last(word));
-                if (of_word.some_lack())
-                    list_others(word, listed);
+                if (lacks(of_bits(word), max) || lacks(of_bits(word >> 16), max))
+                    list_others(word, max, listed);
             }
     }
+    static __device__ __forceinline__ float of_bits(uint32_t bits)
+    {
+        const element_bf16 element = {(uint16_t)bits};
+        return load_bf16(element);
+    }
     /* Of a word. Those that are smaller than what has a counter were counted as 0. */
-    __device__ __noinline__ void list_others(uint32_t word, uint32_t *listed)
+    __device__ __noinline__ void list_others(uint32_t word, float max, uint32_t *listed)
     {
 #pragma unroll 1
-        for (int half = 0; half < 32; half += 16) {
-            const uint32_t key = halves_signs_last(word) >> half & 0xffff;
-            if (!lacks(key))
+        for (int half = 0; half < 2; half++, word >>= 16) {
+            const float x = of_bits(word);
+            if (!lacks(x, max))
                 continue;
-            if (key < least)
+            if (fabsf(x) < 1.0f)
                 atomicAdd(&counts[0], ~0u);
-            const uint32_t at = atomicAdd(listed, 1u);
-            if (at < room)
-                list[at] = (uint16_t)(word >> half);
+            const uint32_t at = *listed > most_listed ? *listed : atomicAdd(listed, 1u);
+            if (at < most_listed)
+                list[at] = (uint16_t)word;
         }
-    }
-    static __device__ __forceinline__ void element_add(partial_type *partial, uint16_t bits)
-    {
-        const element_bf16 element = {bits};
-        Partial::add(partial, (double)load_bf16(element));
     }
     /* This thread's share of the listed elements; or, if they are too many for the list, of those of the row that would be. */
     static __device__ __noinline__ void others_add(const uint16_t *list, uint32_t listed, const row_item<element<ALLFOLD_BF16>> item, float max, uint128 *of)
     {
         partial_type partial = Partial::of_nothing();
-        if (listed <= room)
-            for (uint32_t i = threadIdx.x; i < listed; i += threads)
-                element_add(&partial, list[i]);
-        else
-            for (uint32_t i = item.begin * 8 + threadIdx.x; i < item.end * 8; i += threads) {
-                const uint16_t bits = i >= item.elements.first && i < item.elements.end ? item.elements.x[i].bits : (uint16_t)0;
-                if (lacks(halves_signs_last(bits) & 0xffff))
-                    element_add(&partial, bits);
-            }
+        const bool all = listed <= most_listed;
+        for (uint32_t i = all ? threadIdx.x : item.begin * 8 + threadIdx.x; i < (all ? listed : item.end * 8); i += threads) {
+            const bool is_in = all || (i >= item.elements.first && i < item.elements.end);
+            const float x = is_in ? of_bits(all ? list[i] : item.elements.x[i].bits) : 0.0f;
+            if (lacks(x, max))
+                Partial::add(&partial, (double)x);
+        }
         if (max > -INFINITY)
             Partial::raise(&partial, (double)max, bf16_bin(max));
         for (int i = 0; i < kinds * EXP_BINS; i++)
@@ -134,10 +136,9 @@ template <bool weighted> struct row_counts {
        many have the bin of the one before. */
     __device__ __forceinline__ void add_counted(uint128 *of, int64_t top)
     {
-        constexpr uint32_t together = 4;
         uint64_t term[3] = {0, 0, 0}, weight[2] = {0, 0}; /* sums of their words, each times a count: a row has fewer than 2^31 elements */
         int32_t bin = 0;
-        const auto take = [&](uint64_t found, uint32_t weight_found, uint32_t count) {
+        const auto add_value = [&](uint64_t found, uint32_t weight_found, uint32_t count) {
             const uint32_t low = (uint32_t)found & (~0u << place_bits), high = (uint32_t)(found >> 32), places = (uint32_t)found & 31;
             term[0] += (uint64_t)(low << places) * count;
             term[1] += (uint64_t)(uint32_t)(((uint64_t)high << 32 | low) << places >> 32) * count;
@@ -147,7 +148,7 @@ template <bool weighted> struct row_counts {
                 weight[1] += (uint64_t)(uint32_t)((uint64_t)weight_found << places >> 32) * count;
             }
         };
-        const auto add = [&] {
+        const auto end_bin = [&] {
             const uint128 terms_sum = (((uint128)term[2] << 64) + ((uint128)term[1] << 32) + term[0]) >> place_bits, weights_sum = ((uint128)weight[1] << 32) + weight[0];
 #pragma unroll
             for (int i = 0; i < EXP_BINS; i++)
@@ -159,34 +160,34 @@ template <bool weighted> struct row_counts {
             term[0] = term[1] = term[2] = weight[0] = weight[1] = 0;
         };
         if (threadIdx.x == 0) {
-            take(terms[0], weights[0], counts[0]);
+            add_value(terms[0], weighted ? weights[0] : 0, counts[0]);
             counts[0] = 0;
         }
+        uint32_t i = threadIdx.x / 32 * each * 32 + threadIdx.x % 32 + 1, count = counts[i];
+        uint64_t found = terms[i];
+        uint32_t weight_found = weighted ? weights[i] : 0;
 #pragma unroll 1
-        for (uint32_t k = 0; k < each; k += together) {
-            const uint32_t first = (threadIdx.x / 32 * each + k) * 32 + threadIdx.x % 32 + 1;
-            uint32_t count[together], weight_found[together];
-            uint64_t found[together];
-#pragma unroll
-            for (uint32_t j = 0; j < together; j++) {
-                count[j] = counts[first + 32 * j];
-                found[j] = terms[first + 32 * j];
-                weight_found[j] = weighted ? weights[first + 32 * j] : 0;
+        for (uint32_t k = 0; k < each; k++, i += 32) {
+            const uint32_t counted = count, weight_taken = weight_found;
+            const uint64_t taken = found;
+            counts[i] = 0;
+            if (k + 1 < each) { /* before the others are used */
+                count = counts[i + 32];
+                found = terms[i + 32];
+                weight_found = weighted ? weights[i + 32] : 0;
             }
-#pragma unroll
-            for (uint32_t j = 0; j < together; j++) {
-                counts[first + 32 * j] = 0;
-                if (count[j] != 0 && (int8_t)found[j] >> 5 != bin) {
-                    add();
-                    bin = (int8_t)found[j] >> 5;
-                }
-                take(found[j], weight_found[j], count[j]);
+            if (warp_all(counted == 0))
+                continue;
+            if (counted != 0 && (int8_t)taken >> 5 != bin) {
+                end_bin();
+                bin = (int8_t)taken >> 5;
             }
+            add_value(taken, weight_taken, counted);
         }
-        add();
+        end_bin();
     }
-    /* The block's sums, in sums[...][0], for its first warp. All threads call it; those of other warps may count the next row's elements then. */
-    __device__ __forceinline__ void share(const uint128 *of)
+    /* Writes the partial of a row with that maximum. place(): of the maximum, once all threads have looked for it. All threads call it; those of other warps may count the next row's elements then. */
+    template <class Place> __device__ __forceinline__ void store(const uint128 *of, float max, int64_t top, const Place &place, partial_type *to)
     {
 #pragma unroll
         for (int i = 0; i < kinds * EXP_BINS; i++) {
@@ -195,13 +196,25 @@ template <bool weighted> struct row_counts {
                 sums[i][threadIdx.x / 32] = sum;
         }
         __syncthreads();
+        const bool nan = max != max;
         if (threadIdx.x < kinds * EXP_BINS) {
+            struct exp_bins *const bins = threadIdx.x < EXP_BINS ? Partial::bins(to) : Partial::weights(to);
             uint128 sum = 0;
             for (uint32_t warp = 0; warp < warps; warp++)
                 sum += sums[threadIdx.x][warp];
-            sums[threadIdx.x][0] = sum;
+            bins->sums[threadIdx.x % EXP_BINS] = nan ? 0 : sum;
+            if (threadIdx.x % EXP_BINS == 0) {
+                bins->max = nan ? -INFINITY : (double)max;
+                bins->bin = nan ? EXP_NO_BIN : top;
+                bins->nan = nan;
+                bins->unused = 0;
+            }
+            if constexpr (weighted)
+                if (threadIdx.x == 0) {
+                    to->index = place();
+                    to->target = MARK_NONE;
+                }
         }
-        __syncwarp();
     }
     /* The sum of a warp's numbers. */
     static __device__ __forceinline__ uint128 lanes_sum(uint128 x)
@@ -227,10 +240,10 @@ counted_rows_fold(const __grid_constant__ struct logits_rows rows, uint64_t inde
 {
     constexpr int threads = COUNTED_SHAPE.threads, vectors = COUNTED_SHAPE.vectors;
     typedef element<ALLFOLD_BF16> Element;
-    typedef row_counts<weighted> Room;
+    typedef row_counts<weighted> Counts;
     typedef exact_partial<weighted> Partial;
     extern __shared__ __align__(16) unsigned char bytes[];
-    Room &own = *(Room *)bytes;
+    Counts &own = *(Counts *)bytes;
     const shared_address counters = address_of(own.counts);
     int turn = 0;
     own.make();
@@ -239,52 +252,51 @@ counted_rows_fold(const __grid_constant__ struct logits_rows rows, uint64_t inde
         auto &its = own.rows[turn];
         const row_item<Element> of(rows, item);
         struct row_largest row = {-INFINITY, false, of.begin};
-        const uint4 *at = (const uint4 *)of.elements.x + of.begin + threadIdx.x;
+        const auto claim = [&] {
+            uint32_t claimed = 0;
+            if (threadIdx.x % 32 == 0)
+                claimed = atomicAdd(&its.next, 32u * vectors);
+            return of.begin + __shfl_sync(0xffffffffu, claimed, 0);
+        };
+        uint32_t first = claim();
 #pragma unroll 1
-        for (uint32_t first = of.begin; first < of.end; first += threads * vectors, at += threads * vectors) {
+        while (first < of.end) {
             uint4 x[vectors];
-            of.template load<threads, vectors>(x, first, at);
+            of.template load<32, vectors>(x, first, (const uint4 *)of.elements.x + first + threadIdx.x % 32);
             float largest = -INFINITY;
             vectors_extreme<Element, vectors>(&largest, x);
             if (!(largest <= row.max)) {
                 row.nan |= largest != largest;
                 row.max = largest > row.max ? largest : row.max;
-                row.best = first + threadIdx.x;
+                row.best = first + threadIdx.x % 32;
             }
-            const uint32_t left = of.end - first, own_first = threadIdx.x / 32 * 32;
-            own.template take<vectors>(x, left > own_first ? (left - own_first + threads - 1) / threads : 0, counters, &its.listed);
+            const uint32_t used = (of.end - first + 31) / 32;
+            first = claim();
+            own.template take<vectors>(x, used, row.max, counters, &its.listed);
         }
         float max = row.nan ? (float)NAN : row.max;
         lanes_share(&max, 32, take_larger());
         if (threadIdx.x % 32 == 0)
             own.largest[threadIdx.x / 32] = max;
         __syncthreads();
-        for (uint32_t warp = 0; warp < Room::warps; warp++)
+        for (uint32_t warp = 0; warp < Counts::warps; warp++)
             take_larger()(&max, own.largest[warp]);
-        if (placed && (max != max ? row.nan : max > -INFINITY && row.max == max)) {
-            const uint32_t begin = max != max ? of.begin + threadIdx.x : row.best;
-            atomicMax(&its.last, ~row_place(of.elements, begin, of.end, threads, [max](float x) { return max != max ? x != x : x == max; }));
+        if (placed && (max != max || (max > -INFINITY && row.max == max))) {
+            const bool nan = max != max;
+            const auto is_it = [max](float x) { return max != max ? x != x : x == max; };
+            atomicMax(&its.last, ~row_place(of.elements, nan ? of.begin + threadIdx.x : row.best, of.end, nan ? threads : 32, is_it));
         }
-        uint128 sums[Room::kinds * EXP_BINS] = {};
+        uint128 sums[Counts::kinds * EXP_BINS] = {};
         if (its.listed > 0) {
-            uint128 others[Room::kinds * EXP_BINS]; /* in memory */
-            Room::others_add(own.list, its.listed, of, max, others);
+            uint128 others[Counts::kinds * EXP_BINS]; /* in memory */
+            Counts::others_add(own.list, its.listed, of, max, others);
             memcpy(sums, others, sizeof sums);
         }
         const int64_t top = max > -INFINITY ? bf16_bin(max) : EXP_NO_BIN;
         own.add_counted(sums, top);
-        own.share(sums);
-        if (threadIdx.x == 0) {
-            typename Partial::type partial = Partial::of_nothing();
-            if (max > -INFINITY)
-                Partial::raise(&partial, (double)max, top);
-            for (int i = 0; i < Room::kinds * EXP_BINS; i++)
-                (i < EXP_BINS ? Partial::bins(&partial) : Partial::weights(&partial))->sums[i % EXP_BINS] = own.sums[i][0];
-            Partial::bins(&partial)->nan = max != max;
-            Partial::close(&partial, its.last == 0 ? ALLFOLD_NO_INDEX : index - of.elements.first + ~its.last);
-            partial_store(partial, rows, of.row, of.split);
+        own.store(sums, max, top, [&] { return its.last == 0 ? ALLFOLD_NO_INDEX : index - of.elements.first + ~its.last; }, partial_place<typename Partial::type>(rows, of.row, of.split));
+        if (threadIdx.x == 0)
             its = {};
-        }
     }
 }
 
@@ -294,13 +306,10 @@ template <bool weighted> static cudaError_t counted_start(const struct axis_work
     const uint64_t blocks = (uint64_t)multiprocessors * COUNTED_SHAPE.blocks;
     if (work->bytes / partial_bytes < work->box.outer)
         return cudaSuccess;
-    if (cudaFuncSetAttribute((const void *)counted_rows_fold<weighted>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes) != cudaSuccess) {
-        cudaGetLastError(); /* the caller's program must not find it */
-        return cudaSuccess;
-    }
     const struct logits_rows rows = rows_cut(work, 2 * blocks, COUNTED_SHAPE.threads * COUNTED_SHAPE.vectors, partial_bytes);
     cudaLaunchConfig_t config = launch_config(u64_min(blocks, rows.results * rows.splits), COUNTED_SHAPE.threads, stream);
-    config.dynamicSmemBytes = bytes;
+    if (!shared_make(true, (const void *)counted_rows_fold<weighted>, bytes, &config))
+        return cudaSuccess;
     *launched = true;
     const cudaError_t code = cudaLaunchKernelEx(&config, counted_rows_fold<weighted>, rows, work->first, weighted && places_wanted(work));
     return code == cudaSuccess ? (cudaError_t)rows_end(work, rows.splits, stream) : code;
@@ -310,12 +319,11 @@ template <bool weighted> static cudaError_t counted_start(const struct axis_work
 int counted_rows_launch(const struct axis_work *work, int multiprocessors, void *stream, bool *launched)
 {
     *launched = false;
-    if (work->type != ALLFOLD_BF16 || work->box.length < COUNTED_SHAPE.least || !rows_fit(work)
-        || work->box.outer * work->box.length < (uint64_t)multiprocessors * COUNTED_SHAPE.least)
+    if (work->type != ALLFOLD_BF16 || !rows_fit(work))
         return cudaSuccess;
-    if (work->monoid == MONOID_logits_exact)
+    if (work->monoid == MONOID_logits_exact && work->box.length >= COUNTED_SHAPE.least_weighted)
         return counted_start<true>(work, multiprocessors, (cudaStream_t)stream, launched);
-    if (work->monoid == MONOID_sumexp_f64_exact)
+    if (work->monoid == MONOID_sumexp_f64_exact && work->box.length >= COUNTED_SHAPE.least)
         return counted_start<false>(work, multiprocessors, (cudaStream_t)stream, launched);
     return cudaSuccess;
 }

@@ -80,7 +80,7 @@ struct __align__(16) bf16_table {
         }
         __syncthreads();
     }
-    static __device__ __forceinline__ uint32_t keys(uint32_t word) { return halves_sum_larger(halves_signs_last(word), 0, zero << 16 | zero); }
+    static __device__ __forceinline__ uint32_t keys(uint32_t word) { return halves_larger(halves_signs_last(word), zero << 16 | zero); }
     __device__ __forceinline__ uint64_t at(uint32_t key) const { return of[key - zero]; }
     /* Whether each element is 0 or no smaller than the smallest of the table. */
     template <int vectors> static __device__ __forceinline__ bool none_is_smaller(const uint4 *x)
@@ -447,7 +447,7 @@ template <class Element> static cudaError_t whole_launch(const struct work *work
     const uint64_t most = (uint64_t)space->multiprocessors;
     const uint64_t steps = (work->n + step * each_vector - 1) / (step * each_vector), each = u64_max(1, (steps + most - 1) / most);
     cudaLaunchConfig_t config = launch_config((steps + each - 1) / each, EXACT_WHOLE_SHAPE.threads, stream);
-    if (steps < most * EXACT_WHOLE_SHAPE.tiles || each * step * each_vector > INT32_MAX || !shared_make<exact_found<Element, false>>(exact_whole_fold<Element>, whole::bytes, &config))
+    if (steps < most * EXACT_WHOLE_SHAPE.tiles || each * step * each_vector > INT32_MAX || !shared_make(true, (const void *)exact_whole_fold<Element>, whole::bytes, &config))
         return cudaSuccess;
     *launched = true;
     return cudaLaunchKernelEx(&config, exact_whole_fold<Element>, (const typename Element::stored *)work->x, work->n, (uint32_t)(each * step), (uint64_t *)space->scratch,

@@ -74,6 +74,7 @@ static __device__ __forceinline__ uint32_t halves_sum_smaller(uint32_t a, uint32
     return ((sum & 0xffff) < (c & 0xffff) ? sum & 0xffff : c & 0xffff) | (sum >> 16 < c >> 16 ? sum >> 16 : c >> 16) << 16;
 }
 #endif
+static __device__ __forceinline__ uint32_t halves_larger(uint32_t a, uint32_t b) { return halves_sum_larger(a, 0, b); }
 /* Both halves the same. */
 template <uint32_t half> constexpr uint32_t halves = (half & 0xffff) << 16 | (half & 0xffff);
 

@@ -27,7 +27,7 @@ constexpr enum cost cost_of(enum cost cost, enum value value)
 constexpr int vectors_of_each(int vectors, int operands) { return vectors == 0 || vectors >= operands ? vectors / operands : 1; }
 
 /* Whether folds that cost so much have one copy of their code for all tiles of a round. */
-template <enum cost cost> constexpr bool code_is_long = cost != COST_LITTLE && cost != COST_INDEX;
+template <enum cost cost> constexpr bool code_is_long = cost == COST_STATS || cost == COST_BINS || cost == COST_EXPONENTIAL || cost == COST_MUCH;
 
 /* f32_terms: the fold does much arithmetic on each element, in f32. padded: incomplete tiles are. small: a multiprocessor has at most
    FOLD_SMALL_BYTES of the array; only folds that cost little have a kernel for that. */
@@ -207,12 +207,12 @@ constexpr struct {
     int threads;
     uint64_t tiles;
 } EXACT_WHOLE_SHAPE = {1024, 8};
-/* Log-probabilities, and sums of exponentials, of long rows of bf16: blocks that stay, count values in shared memory, and have a table of their terms there, of 102 KiB together, or 77. What
-   a row ends with takes as long as some thousand elements. least: of a row, and of all for each multiprocessor. */
+/* Sums of exponentials, and log-probabilities, of long rows of bf16: blocks that stay, count values in shared memory, and have a table of their terms there, of 74 KiB together, or 99. What
+   a row ends with takes as long as some thousand elements. least, least_weighted: of a row. */
 constexpr struct {
     int threads, vectors, blocks;
-    uint64_t least;
-} COUNTED_SHAPE = {384, 4, 2, 16384};
+    uint64_t least, least_weighted;
+} COUNTED_SHAPE = {384, 4, 2, 24576, 16384};
 constexpr int AXIS_CHUNK_BITS = 28; /* at most about 2^28 elements of a split: words that threads share cannot overflow */
 
 /* Folds of several arrays. A block takes `split` elements; of arrays that would have more than `most` splits, more. */
