@@ -321,6 +321,14 @@ def test_joined_chunks(folder):
     write_chunks(folder.name("missing.h5"), x[:3], names, chunk, scale_factor=0.5)
     with h5py.File(folder.name("layouts.h5"), "w") as file:
         file.create_dataset("x", data=x[:3]).attrs.update(attributes)
+    with h5py.File(folder.name("plain.h5"), "w") as file:  # HDF5 gives no place to a dataset without elements
+        for name, rows in (("none", x[:0]), ("x", x[:3])):
+            file.create_dataset(name, data=rows).attrs.update(attributes)
+        file.create_dataset("later", data=x[:0], chunks=chunk, maxshape=(None, 4)).attrs.update(attributes)
+    plain = [folder.name(f"plain.h5:{name}") for name in ("none", "x", "later", "x")]
+    for order in (plain, plain[::-1], [plain[2], folder.name("y000.h5:x"), plain[0]]):
+        done, twice = cli.alone("sum", "-q", *order), 2 if order[1] in plain else 1
+        tap.ok(done.stdout == f"{twice * kept[:3].sum() * 0.5}\n", "files without elements are joined, however others lie", cli.shown(done))
     cases = [("types", "int32 3x4 (time, lat), in chunks: the types differ"), ("shapes", "int16 3x4 (time, lat), missing: 7, packed: 0.5 x + 0, in chunks so far, found int16 3x2"),
              ("names", "(time, lon), missing: 7, packed: 0.5 x + 0, in chunks: the names of dimensions differ"), ("packings", "packed: 0.25 x + 0, in chunks: the packings differ"),
              ("missing", "the missing values differ"), ("layouts", "the layouts differ")]

@@ -109,7 +109,8 @@ static const char *difference(const struct array_info *a, const struct array_inf
         return "packings";
     if (memcmp(one, other, sizeof *one) != 0)
         return "missing values";
-    return a->plain != b->plain || (!a->plain && a->format != b->format) ? "layouts" : NULL;
+    const bool lie = a->count > 0 && b->count > 0; /* what has no elements lies nowhere */
+    return lie && (a->plain != b->plain || (!a->plain && a->format != b->format)) ? "layouts" : NULL;
 }
 
 /* Whether the elements lie in the same places in either order, as those of a single column do. Files then say C order. */
@@ -145,16 +146,17 @@ static allfold_status join(struct array_info *all, const struct array_info *next
                          "others (%s)", shown, array_format_name(next));
     if (next->dimensions == 0)
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected an array of at least one dimension, to be joined, found a scalar", shown);
-    if (list->count == 0) {
-        memcpy(all, next, sizeof *all);
-        return ALLFOLD_OK;
-    }
-    const char *const differs = difference(all, next);
+    const char *const differs = list->count > 0 ? difference(all, next) : NULL;
     if (differs != NULL)
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected what can be joined to the files before along the %s axis, %s so far, "
                          "found %s: the %s differ", shown, all->fortran_order ? "last" : "first", words_of(all, wanted), words_of(next, found), differs);
+    if (list->count == 0 || (all->count == 0 && next->count > 0)) {
+        memcpy(all, next, sizeof *all);
+        return ALLFOLD_OK;
+    }
     const uint32_t axis = joined_axis(all);
-    all->granule = u64_max(all->granule, next->granule);
+    if (next->count > 0)
+        all->granule = u64_max(all->granule, next->granule);
     if (__builtin_add_overflow(all->shape[axis], next->shape[axis], &all->shape[axis])
         || !array_count(all->shape, all->dimensions, allfold_type_bytes(all->type), &all->count))
         return error_set(error, ALLFOLD_BAD_INPUT, "%s: expected a joined shape of " ARRAY_COUNT_RULE ", found a larger one", shown);
