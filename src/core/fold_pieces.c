@@ -271,6 +271,13 @@ static allfold_status restore(struct batches *f, const struct team *team, struct
     return error->status;
 }
 
+/* Whether the results that would be saved have the shards that are counted, and no others. In a later round than the first, threads that are
+   ahead have added to results that are saved, too, until all are through. */
+static bool results_are_counted(const struct batches *f, const struct team *team)
+{
+    return !places_are_own(f->p) || f->shards <= team->end || f->shards % team->end == 0;
+}
+
 static allfold_status take_shard(struct team *team, uint64_t shard, struct error *error)
 {
     struct batches *const f = team->user;
@@ -282,7 +289,7 @@ static allfold_status take_shard(struct team *team, uint64_t shard, struct error
         append(p, &to, &from, pieces_first_result(p, unit + 1) - first, shard % each == 0);
     }
     f->shards++;
-    return p->array->progress != NULL && progress_is_due(p->array->progress) ? save(f, team, error) : ALLFOLD_OK;
+    return p->array->progress != NULL && results_are_counted(f, team) && progress_is_due(p->array->progress) ? save(f, team, error) : ALLFOLD_OK;
 }
 
 /* A kernel is loaded when it first starts, which takes longer than many pieces do: a thread starts it without elements while queues are opened. */
