@@ -100,6 +100,7 @@ class Context:
         self.rank, self.ranks = _mpi.rank_of(handle), _mpi.size_of(handle)
         self._open(handle, options)
         self.lock = _Turn()
+        self.begun: Dict[int, Any] = {}  # the arrays of folds that were begun, by their numbers, until these are ended
         # one of each, used again by every call
         self.part, self.second, self.view, self.view_nd, self.result = Array(), Array(), View(), ViewNd(size=ctypes.sizeof(ViewNd)), Result()
         self.call, self.rows, self.rows_call, self.rows_output = Call(size=ctypes.sizeof(Call)), View(), Call(size=ctypes.sizeof(Call)), LogProbsOutput()
@@ -126,6 +127,7 @@ class Context:
         if handle is not None:
             _open.remove(self)
             lib.allfold_close(handle)
+            self.begun.clear()
 
     def __enter__(self) -> "Context":
         return self

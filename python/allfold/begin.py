@@ -23,10 +23,11 @@ __all__ = ["Request", "argmax", "argmin", "dot", "logsumexp", "max", "mean", "mi
 
 
 class Request:
-    """A fold that was begun. The array must stay as it is until result() has returned; it is kept alive meanwhile."""
+    """A fold that was begun. The array must stay as it is until result() has returned; it is kept alive meanwhile, by the context, whose
+    device may still be reading it when a request is dropped."""
 
-    def __init__(self, context: Context, owner: Any, finish: Callable[[List[Result]], Any], number: int) -> None:
-        self._context, self._owner, self._finish, self._number = context, owner, finish, number
+    def __init__(self, context: Context, finish: Callable[[List[Result]], Any], number: int) -> None:
+        self._context, self._finish, self._number = context, finish, number
         self._ended, self._value = False, None
         self._error: Optional[Error] = None
 
@@ -46,7 +47,8 @@ class Request:
         with context.lock:
             context.check_open()
             status = lib.allfold_reduce_end(context.handle, self._number, byref(results))
-            self._ended, self._owner = True, None
+            self._ended = True
+            del context.begun[self._number]
             if status:
                 self._error = context.error(status)
                 return
@@ -69,7 +71,8 @@ def _begin(context: Context, fill: Callable[[Context], Any], start: Callable[[An
             status = start(byref(number))
         if status:
             raise context.error(status)
-    return Request(context, owner, finish, number.value)
+        context.begun[number.value] = owner
+    return Request(context, finish, number.value)
 
 
 def _value(dtype: Any) -> Callable[[List[Result]], Any]:

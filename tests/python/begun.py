@@ -1,6 +1,7 @@
 """Folds in two phases of the Python package: the values of those at once, and their errors."""
 import math
 import sys
+import weakref
 
 import numpy as np
 
@@ -44,7 +45,12 @@ def check_errors():
     found = raises((allfold.ArgumentError,), ["16 folds"], lambda: begin.sum(x))
     ok(found is True and len({request.result() for request in many}) == 1, "sixteen at a time", found)
     with allfold.Context(backend="cpu") as context:
-        request = begin.sum(x, comm=context)
+        request, dropped = begin.sum(x, comm=context), x.copy()
+        begin.sum(dropped, comm=context)
+        kept = weakref.ref(dropped)
+        del dropped
+        ok(kept() is not None, "the array of a request that is dropped is kept")
+    ok(kept() is None, "until the context is closed")
     ok(raises((allfold.ArgumentError,), ["closed"], request.result) is True, "a context that was closed before the end")
     ok(begin.sum(x).result() == allfold.sum(x), "and then a fold that works")
 
