@@ -96,6 +96,9 @@ static void set_ends(struct histogram *h, double low, double high, struct error 
     h->low = low;
     h->high = high;
     h->step = (high - low) / (double)h->call->count;
+    if ((double)(h->call->count - 1) * h->step + low > high)
+        error->shared = error_set(error, ALLFOLD_BAD_ARGUMENT, "%llu bins from %g to %g: f64 has no numbers that are so close together, and the last edge is "
+                                  "below the one before: give fewer bins, or another range", (unsigned long long)h->call->count, low, high) != ALLFOLD_OK;
 }
 
 /* Even ones as numpy.linspace has them. */

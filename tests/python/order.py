@@ -187,6 +187,7 @@ def check_histograms():
     ok(found.hist[39] == 1 and found.hist[40] == 4 and found.hist[-1] == 1 and found.above == 1, "elements beside an edge", found.hist.tolist())
     refused("an edge that falls", (ValueError,), ["edge 1"], lambda: allfold.histogram(parts(near), [1.0, 0.5]))
     refused("a range that is not finite", (ValueError,), ["range"], lambda: allfold.histogram(parts(near), 5, (0, math.inf)))
+    refused("bins that f64 cannot tell apart", (ValueError,), ["close together"], lambda: allfold.histogram(parts(near), 7, (0, 11 * 5e-324)))
     for what, far, limits in (("a range", near, (-1.7e308, 1.7e308)), ("numbers", np.array([-1.7e308, 0.0, 1.7e308]), None)):
         refused(f"{what} further apart than the largest f64", (ValueError,), ["difference is finite"], lambda: allfold.histogram(parts(far), 5, limits))
     for number in (2**53 + 3, -2**53 - 3, 2**63 - 1, -2**63, 2**63 + 1025, 2**64 - 1):
